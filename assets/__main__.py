@@ -1,0 +1,5 @@
+"""`python -m assets`."""
+
+from assets.cli import app
+
+app()

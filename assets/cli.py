@@ -1,0 +1,184 @@
+"""The command line: `python -m assets sync | status | replay | check`.
+
+Exit codes: 0 everything asked for was done, 1 some scope failed or nothing could be published, 2 bad configuration.
+"""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from assets import tables
+from assets.definitions import build
+from assets.raw import SyncConfig, explain, progress
+from assets.runs import runner
+from assets.status import scope_statuses
+from assets.syncing import SyncReport, load_only
+from assets.syncing import sync as run_sync
+from ingestion.config import Config
+from ingestion.errors import ConfigurationError, TributaryError
+from ingestion.redact import redact
+from resources.sources import load_config, require_environment, resolved_connector, secrets, warehouse
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+_WIDTH = None if sys.stdout.isatty() else 120
+"""A file or a pipe has no width, and rich would take 80 columns, too few for the tables."""
+_out = Console(width=_WIDTH, soft_wrap=True)
+_err = Console(stderr=True, soft_wrap=True)
+
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+_Chosen = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[SOURCE[:SCOPE]]...", help="Only these; without any, all of sources.yaml."),
+]
+
+
+@app.command()
+def sync(
+    chosen: _Chosen = None,
+    *,
+    census: Annotated[bool, typer.Option(help="Also enumerate what exists, and tombstone what is gone.")] = False,
+    max_pages: Annotated[int | None, typer.Option(min=1, help="Stop each scope after so many pages.")] = None,
+    approve_deletions: Annotated[bool, typer.Option(help="Let pass the missing ids that the brake holds.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Fetch what changed, load it, and publish the snapshot."""
+    with _exit_codes():
+        config = load_config()
+        wanted = _wanted(config, chosen or [])
+        require_environment(config, wanted)
+        options = SyncConfig(census=census, max_pages=max_pages, approve_deletions=approve_deletions)
+        total = sum(map(len, wanted.values()))
+        with runner(build(config), config.data) as running, _progress(total, is_quiet=as_json):
+            report = run_sync(running, config, wanted, options)
+        _print(report, as_json=as_json)
+
+
+@app.command()
+def replay(*, as_json: _Json = False) -> None:
+    """Drop the warehouse and make it anew from the raw log; needs no network and no credentials."""
+    with _exit_codes():
+        config = load_config()
+        with runner(build(config), config.data) as running:
+            warehouse(config).drop()
+            report = load_only(running)
+        _print(report, as_json=as_json)
+
+
+@app.command()
+def status(*, as_json: _Json = False) -> None:
+    """Show what is published of every scope, and how its last fetch ended."""
+    with _exit_codes():
+        config = load_config()
+        snapshot = warehouse(config).snapshot
+        with runner(build(config), config.data) as running:
+            statuses = list(scope_statuses(config, running.instance, snapshot))
+        if as_json:
+            print(json.dumps({"scopes": [asdict(one) for one in statuses], "snapshot": str(snapshot)}, default=str))
+        else:
+            _out.print(tables.statuses(statuses))
+
+
+@app.command()
+def check(source: Annotated[str | None, typer.Argument(help="Only this source.")] = None) -> None:
+    """Prove the credentials and the reachability of every scope, and say who we are there."""
+    with _exit_codes():
+        config = load_config()
+        failed = False
+        for name, scopes in _wanted(config, [source] if source else []).items():
+            connector = resolved_connector(config, name)
+            for scope in scopes:
+                try:
+                    account = connector.check(scope)
+                    _out.print(f"[green]ok[/]      {name}: {scope}: {account.name}  {account.detail}".rstrip())
+                except TributaryError as error:
+                    failed = True
+                    text = redact(explain(error), secrets(config.sources[name]))
+                    _out.print(f"[red]failed[/]  {name}: {scope}: {text}")
+        if failed:
+            raise typer.Exit(1)
+
+
+def _wanted(config: Config, chosen: Sequence[str]) -> dict[str, list[str]]:
+    """Give the scopes to take of each source, in the file's order.
+
+    Raises:
+        ConfigurationError: a name that is not in the file.
+    """
+    wanted: dict[str, set[str]] = {}
+    for one in chosen:
+        name, has_scope, scope = one.partition(":")
+        if name not in config.sources:
+            message = f"{config.at('sources')}: there is no source {name!r}; there is {', '.join(config.sources)}"
+            raise ConfigurationError(message)
+        scopes = config.sources[name].scopes
+        if has_scope and scope not in scopes:
+            message = (
+                f"{config.at('sources', name, 'scopes')}: {name} has no scope {scope!r}; it has {', '.join(scopes)}"
+            )
+            raise ConfigurationError(message)
+        wanted.setdefault(name, set()).update([scope] if has_scope else scopes)
+    if not chosen:
+        return {name: list(source.scopes) for name, source in config.sources.items()}
+    return {
+        name: [scope for scope in source.scopes if scope in wanted[name]]
+        for name, source in config.sources.items()
+        if name in wanted
+    }
+
+
+def _print(report: SyncReport, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(asdict(report), default=str))
+    else:
+        _out.print(tables.report(report))
+        for line in tables.remarks(report):
+            _out.print(line)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _exit_codes() -> Iterator[None]:
+    """Turn the tree of errors into the exit codes of the command line."""
+    try:
+        yield
+    except ConfigurationError as error:
+        for problem in error.problems:
+            _err.print(problem, style="red", markup=False, highlight=False)
+        raise typer.Exit(2) from None
+    except TributaryError as error:
+        _err.print(str(error), style="red", markup=False, highlight=False)
+        raise typer.Exit(1) from None
+
+
+@contextmanager
+def _progress(total: int, *, is_quiet: bool) -> Iterator[None]:
+    """Show a bar, and a line per scope as it ends, on the error stream."""
+    if is_quiet:
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=_err, transient=True) as bar:
+        task = bar.add_task("scopes", total=total)
+
+        class Lines(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                bar.console.print(tables.progress_line(record), markup=False, highlight=False)
+                bar.advance(task)
+
+        handler = Lines()
+        progress.addHandler(handler)
+        progress.setLevel(logging.INFO)
+        progress.propagate = False
+        try:
+            yield
+        finally:
+            progress.removeHandler(handler)

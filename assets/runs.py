@@ -1,0 +1,126 @@
+"""Runs of the Dagster jobs in this process, on the persistent instance: what the command line does, the UI shows."""
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from assets.raw import SyncConfig, asset_key
+from assets.schedules import ranges
+from ingestion.config import Config
+from resources.lock import exclusive, is_free
+
+_PROCESS_TAG = "tributary/process"
+_IN_PROGRESS = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs jobs of one graph, and marks them as this process's, so that a later one can tell that it died."""
+
+    definitions: dg.Definitions
+    instance: dg.DagsterInstance
+    process: str
+
+    def sync(self, config: Config, source: str, scopes: Sequence[str], options: SyncConfig) -> Iterator["RunResult"]:
+        """Fetch scopes of a source: one run per contiguous range of partitions."""
+        settings = config.sources[source]
+        job = f"{'census' if options.census else 'sync'}_{settings.slug}"
+        ops = {asset_key(source).to_python_identifier(): {"config": options.model_dump(exclude_none=True)}}
+        for tags in ranges(settings.scopes, scopes):
+            yield self.run(job, tags, {"ops": ops})
+
+    def run(
+        self, job: str, tags: Mapping[str, str] | None = None, run_config: Mapping[str, Any] | None = None
+    ) -> "RunResult":
+        """Run one job to its end, whatever that is."""
+        result = self.definitions.resolve_job_def(job).execute_in_process(
+            instance=self.instance,
+            tags={_PROCESS_TAG: self.process, **(tags or {})},
+            run_config={**_QUIET, **(run_config or {})},
+            raise_on_error=False,
+        )
+        return RunResult(self.instance, result.run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What the event log says of a run that has ended."""
+
+    instance: dg.DagsterInstance
+    run_id: str
+    _events: list[dg.DagsterEvent] = field(default_factory=list)
+
+    def metadata(self, asset: dg.AssetKey) -> dict[str | None, dict[str, Any]]:
+        """Give the metadata of an asset's materializations, by partition (None where it has none)."""
+        events = (event for event in self.events() if event.is_step_materialization)
+        found = (event.step_materialization_data.materialization for event in events)
+        return {one.partition: _plain(one.metadata) for one in found if one.asset_key == asset}
+
+    def failures(self) -> list[tuple[str, dict[str, Any]]]:
+        """Give the text and the metadata of each failed step; without either, the run's own failure."""
+        failed = []
+        for event in self.events():
+            if event.is_step_failure:
+                data = event.step_failure_data
+                user = data.user_failure_data
+                text = user.description if user and user.description else data.error.message if data.error else ""
+                failed.append((text or "failed", _plain(user.metadata) if user else {}))
+            elif event.is_failure and not failed:
+                failed.append((event.message or "the run failed", {}))
+        return failed
+
+    def failed_checks(self) -> list[str]:
+        """Give a line for each asset check that did not pass."""
+        evaluations = (
+            e.asset_check_evaluation_data for e in self.events() if e.event_type_value == "ASSET_CHECK_EVALUATION"
+        )
+        return [f"{one.check_name}: {one.description or 'failed'}" for one in evaluations if not one.passed]
+
+    def events(self) -> list[dg.DagsterEvent]:
+        """Give the run's events, in order."""
+        if not self._events:
+            entries = self.instance.all_logs(self.run_id)
+            self._events.extend(entry.dagster_event for entry in entries if entry.dagster_event)
+        return self._events
+
+
+@contextmanager
+def runner(definitions: dg.Definitions, data: str) -> Iterator[Runner]:
+    """Open the persistent instance (DAGSTER_HOME, by default this folder) and close the runs of processes that died."""
+    os.environ.setdefault("DAGSTER_HOME", str(Path.cwd()))
+    process = uuid.uuid4().hex
+    lock = _process_lock(data, process)
+    with dg.DagsterInstance.get() as instance, exclusive(lock, "running jobs", timeout=0):
+        close_dead_runs(instance, data)
+        try:
+            yield Runner(definitions, instance, process)
+        finally:
+            lock.unlink()
+
+
+def close_dead_runs(instance: dg.DagsterInstance, data: str) -> None:
+    """Fail the runs whose process was killed, and free their pool slots: the next run would wait for them for ever.
+
+    Dagster's daemon watches the runs that it launched; a run in the process of a command is nobody's but ours.
+    """
+    for run in instance.get_runs(dg.RunsFilter(statuses=_IN_PROGRESS)):
+        process = run.tags.get(_PROCESS_TAG)
+        if process is not None and is_free(_process_lock(data, process)):
+            instance.report_run_failed(run, "the process that ran this job died")
+            instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+            _process_lock(data, process).unlink(missing_ok=True)
+
+
+def _process_lock(data: str, process: str) -> Path:
+    return Path(data, "locks", f"process-{process}.lock")
+
+
+def _plain(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Any]:
+    return {name: value.value for name, value in metadata.items()}

@@ -1,0 +1,1 @@
+"""Data in, data out: the model, the rules and the text work of Tributary. Opens nothing."""

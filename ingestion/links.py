@@ -1,0 +1,91 @@
+"""What a text links to.
+
+Links are found by patterns that look at each character a bounded number of times, not by full parsers: 10 MB of `[`
+cost milliseconds, and nothing nests.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
+
+from ingestion.model import Link
+from ingestion.text import clean
+
+_MAX_TARGET = 2_000
+_CODE_SPAN = re.compile(r"`[^`\n]+`")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_NO_TARGET = ("mailto:", "javascript:", "data:", "tel:", "vbscript:", "about:", "cid:")
+_URL = r"https?://[^\s<>\"'`\[\]{}|\\]+"
+_MARKDOWN_LINK = re.compile(
+    r"\[\[(?P<wiki>[^\]\[\n]*)\]\]"
+    r"|\]\([ \t]*(?:<(?P<angle>[^<>\n]*)>|(?P<inline>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*))"
+    r"|^[ ]{0,3}\[[^\]\[\n]+\]:[ \t]*<?(?P<reference>[^\s<>]+)"
+    r"|\bhref=[\"'](?P<href>[^\"'<>\n]+)"
+    rf"|(?P<bare>{_URL})",
+    re.MULTILINE,
+)
+_RST_LINK = re.compile(
+    r"<(?P<inline>[^<>`\n]+)>`_"
+    r"|^[ \t]*\.\. _[^\n]*?: +(?P<reference>\S+)"
+    r"|:doc:`(?:[^`<>\n]*<)?(?P<doc>[^`<>\n]+)"
+    rf"|(?P<bare>{_URL})",
+    re.MULTILINE,
+)
+
+
+def as_links(targets: Iterable[str], path: str) -> tuple[Link, ...]:
+    """Give what the file `path` mentions, each once: paths within the scope, addresses, the rest as written."""
+    resolved = (_resolve(target.strip(), posixpath.dirname(path)) for target in targets)
+    return tuple(Link("mentions", target) for target in dict.fromkeys(resolved) if target)
+
+
+def markdown_targets(prose: str) -> Iterator[str]:
+    """Find the targets of inline, reference, wiki and HTML links and of bare URLs; code is left out by the caller."""
+    for found in _MARKDOWN_LINK.finditer(_CODE_SPAN.sub("", prose)):
+        kind, target = found.lastgroup, found[found.lastgroup or 0]
+        if kind == "wiki":
+            yield _wiki_target(target)
+        else:
+            yield _without_punctuation(target) if kind == "bare" else target
+
+
+def rst_targets(prose: str) -> Iterator[str]:
+    """Find the targets of reStructuredText hyperlinks, of `:doc:` roles and of bare URLs."""
+    for found in _RST_LINK.finditer(prose):
+        kind, target = found.lastgroup, found[found.lastgroup or 0]
+        if kind == "doc":  # Sphinx names pages without their extension
+            yield f"{target}.rst"
+        elif not target.endswith("_"):  # `<name_>`_ and `.. _a: b_` point at other names
+            yield _without_punctuation(target) if kind == "bare" else target
+
+
+def _without_punctuation(url: str) -> str:
+    url = url.rstrip(".,;:!?*_")
+    return url if "(" in url else url.rstrip(").,;:!?")
+
+
+def _wiki_target(written: str) -> str:
+    """Give what `[[target#heading|label]]` names: a path, or `wiki:<name>` (which file that is, others know)."""
+    target = written.split("|", 1)[0].rstrip("\\").split("#", 1)[0].strip()
+    if not target:
+        return ""
+    if "/" not in target:
+        return f"wiki:{target}"
+    path = target if posixpath.splitext(target)[1] else f"{target}.md"
+    return path if path.startswith(".") else f"/{path.lstrip('/')}"  # a vault's paths begin at its root
+
+
+def _resolve(target: str, folder: str) -> str | None:
+    if not target or target[0] in "#?" or len(target) > _MAX_TARGET:
+        return None
+    if _SCHEME.match(target):
+        return None if target.lower().startswith(_NO_TARGET) else target
+    if target.startswith("//"):  # another host
+        return target
+    path = clean(unquote(target.split("#", 1)[0].split("?", 1)[0]))
+    # A path from the root begins at the scope, as in a site, a repository or a vault.
+    resolved = posixpath.normpath(path.lstrip("/") if path.startswith("/") else posixpath.join(folder, path))
+    if resolved == ".":
+        return None
+    return target if resolved == ".." or resolved.startswith("../") else resolved

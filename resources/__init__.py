@@ -1,0 +1,1 @@
+"""Everything that opens something: connectors, the raw log, the warehouse, locks."""

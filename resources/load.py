@@ -1,0 +1,230 @@
+"""From the raw log into the warehouse: every pending batch, once, in order (laws 1, 2 and 6)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from ingestion import schema
+from ingestion.errors import ConfigurationError
+from ingestion.model import Batch, Reject
+from ingestion.normalize import normalize
+from ingestion.validate import failures
+from resources.batches import to_records, write_durably
+from resources.connector import Connector
+from resources.rawlog import RawLog, ScopeLog
+from resources.sql import statement
+
+_LOCAL = pa.fs.LocalFileSystem()
+WAVE_RECORDS = 5_000
+WAVE_BYTES = 16_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What one batch did."""
+
+    batch: Batch
+    created_count: int = 0
+    updated_count: int = 0
+    tombstoned_count: int = 0
+    rejected_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    batch: Batch
+    rows: pa.Table
+
+
+def load(
+    connection: duckdb.DuckDBPyConnection,
+    log: RawLog,
+    connectors: Mapping[str, type[Connector]],
+    attachments: Path,
+) -> Iterator[Loaded]:
+    """Load what is not yet loaded; each wave of batches is one transaction, so that a process that dies loses nothing.
+
+    Yields what each batch did, after it is committed; the caller holds the warehouse's lock.
+    """
+    for wave in _waves(connection, log):
+        connection.begin()
+        try:
+            loaded = _load_wave(connection, wave, connectors, attachments)
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+        yield from loaded
+
+
+def _waves(connection: duckdb.DuckDBPyConnection, log: RawLog) -> Iterator[list[_Pending]]:
+    """Group pending batches: one of a scope at a time, since they build on each other; scopes are independent."""
+    done = connection.execute("SELECT source, scope, max(sequence) FROM loaded_batches GROUP BY ALL").fetchall()
+    sequences = {(source, scope): sequence for source, scope, sequence in done}
+    heads = [
+        (scope_log, scope_log.after(sequences.get((scope_log.source, scope_log.scope), 0)))
+        for scope_log in log.scopes()
+    ]
+    while heads:
+        wave: list[_Pending] = []
+        remaining = []
+        for scope_log, batches in heads:
+            if _is_full(wave):
+                remaining.append((scope_log, batches))
+            elif (batch := next(batches, None)) is not None:
+                wave.append(_Pending(batch, scope_log.read(batch)))
+                remaining.append((scope_log, batches))
+        heads = remaining
+        if wave:
+            yield wave
+
+
+def _is_full(wave: Sequence[_Pending]) -> bool:
+    return sum(p.rows.num_rows for p in wave) >= WAVE_RECORDS or sum(p.rows.nbytes for p in wave) >= WAVE_BYTES
+
+
+def _load_wave(
+    connection: duckdb.DuckDBPyConnection,
+    wave: Sequence[_Pending],
+    connectors: Mapping[str, type[Connector]],
+    attachments: Path,
+) -> list[Loaded]:
+    counts: dict[str, tuple[int, ...]] = {}
+    records = [pending for pending in wave if pending.batch.kind == "records" and pending.rows.num_rows]
+    if records:
+        counts |= _load_records(connection, records, connectors, attachments)
+    censuses = [pending for pending in wave if pending.batch.kind == "census" and pending.rows.num_rows]
+    if censuses:
+        counts |= _load_censuses(connection, censuses)
+    loaded = [Loaded(p.batch, *counts.get(p.batch.batch_id, ())) for p in wave]
+    connection.register(
+        "loaded", pa.Table.from_pylist([_loaded_row(one) for one in loaded], schema.arrow(schema.LOADED_BATCH))
+    )
+    connection.execute("INSERT INTO loaded_batches FROM loaded")
+    return loaded
+
+
+def _load_records(
+    connection: duckdb.DuckDBPyConnection,
+    wave: Sequence[_Pending],
+    connectors: Mapping[str, type[Connector]],
+    attachments: Path,
+) -> dict[str, tuple[int, ...]]:
+    arrived = pa.concat_tables(_arrived(number, pending) for number, pending in enumerate(wave))
+    connection.register("arrived", arrived)
+    connection.execute(statement("load_arrived"))
+    fresh: dict[int, list[int]] = {}
+    for wave_number, row in connection.execute(
+        "SELECT wave_number, position FROM fresh_records ORDER BY wave_number, position"
+    ).fetchall():
+        fresh.setdefault(wave_number, []).append(row)
+    documents, refused = [], []
+    for number, rows in fresh.items():
+        table, rejects = _map(wave[number], rows, connectors, attachments)
+        documents.append(table)
+        refused += rejects
+    connection.register(
+        "incoming", pa.concat_tables(documents) if documents else schema.arrow(schema.DOCUMENT).empty_table()
+    )
+    connection.register("refused", pa.Table.from_pylist(refused, schema.arrow(schema.REJECT)))
+    connection.execute(statement("load_documents"))
+    return {row[0]: tuple(map(int, row[1:])) for row in connection.execute(statement("load_counts")).fetchall()}
+
+
+def _arrived(number: int, pending: _Pending) -> pa.Table:
+    """Give the keys of a batch's records, without their payloads."""
+    batch, count = pending.batch, pending.rows.num_rows
+    constants = {
+        "source": batch.source,
+        "scope": batch.scope,
+        "batch_id": batch.batch_id,
+        "connector_version": batch.connector_version,
+        "wave_number": number,
+    }
+    return pa.table(
+        {
+            **{name: pa.repeat(pa.scalar(value), count) for name, value in constants.items()},
+            **{name: pending.rows[name] for name in ("source_id", "record_hash", "fetched_at")},
+            "position": pa.array(range(count), pa.int64()),
+        }
+    )
+
+
+def _map(
+    pending: _Pending, rows: list[int], connectors: Mapping[str, type[Connector]], attachments: Path
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """Map and check some rows of a batch; give the documents that are right, and the records that are not."""
+    batch = pending.batch
+    if batch.connector not in connectors:
+        message = f"{batch.path} was fetched by connector {batch.connector!r}, which is not there any more"
+        raise ConfigurationError(message)
+    table = pending.rows.take(rows)
+    records = to_records(table)
+    result = normalize(batch.source, batch.scope, records, connectors[batch.connector].documents)
+    for sha256, content in result.files.items():
+        path = attachments / sha256[:2] / sha256
+        if not path.exists():
+            write_durably(_LOCAL, str(path), pa.py_buffer(content))
+    reasons = {reject.source_id: [reject.reason] for reject in result.rejects}
+    failed = failures(result.documents)
+    for row, reason in failed.items():
+        document = result.documents.slice(row, 1).select(["record_id", "source_id"]).to_pylist()[0]
+        reasons.setdefault(document["record_id"], []).append(f"{document['source_id']}: {reason}")
+    payloads = {record.source_id: record.payload for record in records}
+    fetched_at = dict(zip(table["source_id"].to_pylist(), table["fetched_at"].to_pylist(), strict=True))
+    refused = [
+        _refused(batch, Reject(source_id, "; ".join(found), payloads[source_id]), fetched_at[source_id])
+        for source_id, found in reasons.items()
+    ]
+    passed = [row for row in range(result.documents.num_rows) if row not in failed] if failed else None
+    return (result.documents if passed is None else result.documents.take(passed)), refused
+
+
+def _refused(batch: Batch, reject: Reject, fetched_at: datetime) -> dict[str, Any]:
+    return {
+        "source": batch.source,
+        "scope": batch.scope,
+        "source_id": reject.source_id,
+        "batch_id": batch.batch_id,
+        "reason": reject.reason,
+        "payload": reject.payload,
+        "first_seen_at": fetched_at,
+        "last_seen_at": fetched_at,
+    }
+
+
+def _load_censuses(connection: duckdb.DuckDBPyConnection, wave: Sequence[_Pending]) -> dict[str, tuple[int, ...]]:
+    rows = [
+        {
+            "source": pending.batch.source,
+            "scope": pending.batch.scope,
+            "batch_id": pending.batch.batch_id,
+            "written_at": pending.batch.written_at,
+            **row,
+        }
+        for pending in wave
+        for row in pending.rows.to_pylist()
+    ]
+    connection.register("verdicts", pa.Table.from_pylist(rows, schema.arrow(schema.VERDICT)))
+    connection.execute(statement("load_census"))
+    return {row[0]: tuple(map(int, row[1:])) for row in connection.execute(statement("load_census_counts")).fetchall()}
+
+
+def _loaded_row(loaded: Loaded) -> dict[str, Any]:
+    batch, census = loaded.batch, loaded.batch.census
+    return {
+        **{column.name: getattr(batch, column.name, None) for column in schema.LOADED_BATCH},
+        **{
+            name: getattr(loaded, name)
+            for name in ("created_count", "updated_count", "tombstoned_count", "rejected_count")
+        },
+        "live_count": census and census.live_count,
+        "missing_count": census and census.missing_count,
+        "is_held": census and census.is_held,
+        "census_reason": census and census.reason,
+    }

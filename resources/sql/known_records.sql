@@ -1,0 +1,1 @@
+INSERT INTO held SELECT source_id, true, $1 FROM rows;

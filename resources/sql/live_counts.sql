@@ -1,0 +1,1 @@
+SELECT source, scope, count(*) FROM documents GROUP BY source, scope;
