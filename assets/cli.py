@@ -81,7 +81,9 @@ def status(*, as_json: _Json = False) -> None:
         with runner(build(config), config.data) as running:
             statuses = list(scope_statuses(config, running.instance, snapshot))
         if as_json:
-            print(json.dumps({"scopes": [asdict(one) for one in statuses], "snapshot": str(snapshot)}, default=str))
+            typer.echo(
+                json.dumps({"scopes": [asdict(one) for one in statuses], "snapshot": str(snapshot)}, default=str)
+            )
         else:
             _out.print(tables.statuses(statuses))
 
@@ -116,8 +118,9 @@ def _wanted(config: Config, chosen: Sequence[str]) -> dict[str, list[str]]:
     for one in chosen:
         name, has_scope, scope = one.partition(":")
         if name not in config.sources:
-            message = f"{config.at('sources')}: there is no source {name!r}; there is {', '.join(config.sources)}"
-            raise ConfigurationError(message)
+            raise ConfigurationError(
+                f"{config.at('sources')}: there is no source {name!r}; there is {', '.join(config.sources)}"
+            )
         scopes = config.sources[name].scopes
         if has_scope and scope not in scopes:
             message = (
@@ -136,7 +139,7 @@ def _wanted(config: Config, chosen: Sequence[str]) -> dict[str, list[str]]:
 
 def _print(report: SyncReport, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(asdict(report), default=str))
+        typer.echo(json.dumps(asdict(report), default=str))
     else:
         _out.print(tables.report(report))
         for line in tables.remarks(report):

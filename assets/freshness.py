@@ -1,4 +1,4 @@
-"""Which scopes are stale. Dagster's own freshness looks at an asset as a whole, where one live scope hides a dead one."""
+"""Which scopes are stale: Dagster's own freshness looks at a whole asset, where one live scope hides a dead one."""
 
 from datetime import UTC, datetime, timedelta
 

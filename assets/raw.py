@@ -59,7 +59,6 @@ def resource_key(source: SourceConfig) -> str:
 
 def raw_asset(source: SourceConfig, memory_limit: str) -> dg.AssetsDefinition:
     """Make the asset of one source: each run fetches its partitions, and fails for those alone that failed."""
-
     with warnings.catch_warnings():
         # Beta in Dagster 1.13, and what makes a hundred scopes one run: 15 ms of CPU each instead of a second.
         warnings.simplefilter("ignore", dg.BetaWarning)
@@ -123,7 +122,9 @@ def _submit(  # noqa: PLR0913, PLR0917 -- the parts of one fetch
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix=source.slug)
     try:
         futures = {
-            pool.submit(ScopeFetch(connector, source.connector, raw_log.scope(source.name, scope), held, options).run): scope
+            pool.submit(
+                ScopeFetch(connector, source.connector, raw_log.scope(source.name, scope), held, options).run
+            ): scope
             for scope in scopes
         }
         for future in as_completed(futures):

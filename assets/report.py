@@ -65,10 +65,10 @@ def markdown(counts: Iterable[ScopeCounts]) -> str:
         "| source | scope | created | updated | unchanged | tombstoned | rejected |\n|---|---|---:|---:|---:|---:|---:|"
     )
     rows = [
-        f"| {c.source} | {c.scope.replace('|', '&#124;')} | {c.created} | {c.updated} | {c.unchanged} | {c.tombstoned} | {c.rejected} |"
+        (c.source, c.scope.replace("|", "&#124;"), c.created, c.updated, c.unchanged, c.tombstoned, c.rejected)
         for c in counts
     ]
-    return "\n".join((head, *rows))
+    return "\n".join((head, *(f"| {' | '.join(map(str, row))} |" for row in rows)))
 
 
 def column_schema() -> dg.TableSchema:

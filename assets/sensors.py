@@ -68,7 +68,7 @@ def _changed(
         return found, [f"{source.connector} cannot be polled"]
     for scope in source.scopes:
         newest = raw_log.scope(source.name, scope).last()
-        cursor = newest and newest.cursor
+        cursor = newest.cursor if newest else None
         if scope in asked and asked[scope] == cursor:
             continue
         try:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import duckdb
@@ -61,7 +62,7 @@ def scope_statuses(config: Config, instance: dg.DagsterInstance, snapshot: Path)
             )
 
 
-def _published(snapshot: Path) -> dict[tuple[str, str], tuple]:
+def _published(snapshot: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
     if not snapshot.exists():
         return {}
     with duckdb.connect(str(snapshot.resolve()), read_only=True) as connection:

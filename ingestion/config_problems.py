@@ -44,9 +44,14 @@ class Problem(NamedTuple):
     is_missing: bool = False
 
 
+_SHOWN = 60
+"""Characters of a name that a message repeats."""
+_SOURCE_PATH = ("sources", "<name>")
+
+
 def quoted(text: str) -> str:
     """Show a name: short, printable and on one line."""
-    return repr(text) if len(text) <= 60 else f"{text[:60]!r}..."
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
 
 
 def source_problems(sources: Mapping[str, object], kinds: Mapping[str, Collection[str]]) -> Iterator[Problem]:
@@ -130,13 +135,13 @@ def model_problem(error: ErrorDetails) -> Problem:
     if error["type"] == "extra_forbidden":
         return _unknown(path, _BRAKE_KEYS if "brake" in path[2:] else _CONFIG_KEYS)
     if error["type"] == "missing":
-        where = f"source {quoted(str(path[1]))}" if len(path) > 2 else "the file"
+        where = f"source {quoted(str(path[1]))}" if len(path) > len(_SOURCE_PATH) else "the file"
         return Problem(path, f"{where} has no {key}, add {_EXPECTED[key]}", is_missing=True)
     if error["input"] is None:
         return Problem(path, f"{'a scope' if isinstance(path[-1], int) else quoted(key)} has no value, write one")
     if isinstance(path[-1], int):
         rule, value = "a scope must be text", error["input"]
-    elif len(path) == 2 and path[0] == "sources":
+    elif len(path) == len(_SOURCE_PATH) and path[0] == "sources":
         rule, value = f"a source must be a mapping, as in {_SOURCE_EXAMPLE}", None
     else:
         rule, value = f"{key} must be {_EXPECTED[key]}", error["input"] if error["type"] == "string_type" else None

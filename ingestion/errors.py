@@ -35,7 +35,7 @@ class ScopeNotFoundError(ConfigurationError):
 class TransientError(TributaryError):
     """The upstream is down, slow or rate limited: what was fetched is kept, the next sync continues.
 
-    `resumes_at` is the instant (UTC, aware) at which the upstream said that it answers again, None where it did not say.
+    `resumes_at` is the instant (aware) at which the upstream said that it answers again, None where it did not say.
     """
 
     def __init__(self, text: str, *, resumes_at: datetime | None = None) -> None:
@@ -48,7 +48,7 @@ class LockedError(TransientError):
 
 
 class ConnectorError(TributaryError):
-    """A connector or its upstream broke the contract (a cursor that stands still, say): continuing could lose records."""
+    """A connector or upstream broke the contract, by a cursor that stands still, say: going on could lose records."""
 
 
 class RecordError(TributaryError):

@@ -25,7 +25,7 @@ class Normalized:
     documents: pa.Table
     """Rows in the form of `schema.DOCUMENT`; `doc_id` is unique, the later record wins."""
     rejects: Sequence[Reject]
-    files: Mapping[str, bytes]
+    files: dict[str, bytes]
     """The attachments' bytes by sha256."""
 
 
@@ -98,8 +98,7 @@ def _row(source: str, scope: str, record: Record, document: Document) -> _Row:
 
 def _text(value: object, name: str) -> str:
     if not isinstance(value, str):
-        message = f"{name} is {type(value).__name__}, not text"
-        raise RecordError(message)
+        raise RecordError(f"{name} is {type(value).__name__}, not text")
     return storable(value)
 
 
@@ -109,8 +108,7 @@ def _optional(value: object, name: str) -> str | None:
 
 def _texts(values: Iterable[object], name: str) -> list[str]:
     if isinstance(values, str):
-        message = f"{name} is one text, not several"
-        raise RecordError(message)
+        raise RecordError(f"{name} is one text, not several")
     return list(dict.fromkeys(_text(value, name) for value in values))
 
 
@@ -118,8 +116,7 @@ def _instant(value: object, name: str) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, datetime) or value.tzinfo is None:
-        message = f"{name} is not an instant with a time zone"
-        raise RecordError(message)
+        raise RecordError(f"{name} is not an instant with a time zone")
     return value.astimezone(UTC)
 
 

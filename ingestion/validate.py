@@ -15,7 +15,7 @@ _EARLIEST, _LATEST = 1900, 2200
 
 
 def failures(documents: pa.Table) -> Mapping[int, str]:
-    """Check document rows (`schema.DOCUMENT`); give, by row number, the checks that the row fails, as one readable line.
+    """Check document rows (`schema.DOCUMENT`); give, by row number, the checks that the row fails, in one line.
 
     pandera is imported here and not above: it takes 0.1 to 0.6 s, which a sync that brings nothing need not pay.
     """
@@ -24,7 +24,7 @@ def failures(documents: pa.Table) -> Mapping[int, str]:
     import polars as pl  # noqa: PLC0415 -- see the docstring
     from pandera.errors import SchemaErrors  # noqa: PLC0415
 
-    frame = pl.from_arrow(documents)
+    frame = pl.DataFrame(pl.from_arrow(documents))
     try:
         _model().validate(frame, lazy=True)
     except SchemaErrors as errors:
@@ -36,8 +36,7 @@ def _by_row(cases: list[dict[str, Any]]) -> dict[int, str]:
     reasons: dict[int, list[str]] = {}
     for case in cases:
         if case["index"] is None:  # not about rows but about the table: our own defect, never a record's
-            message = f"the documents' schema is broken: {case}"
-            raise AssertionError(message)
+            raise AssertionError(f"the documents' schema is broken: {case}")
         reasons.setdefault(case["index"], []).append(f"{case['column']}: {case['check']}")
     return {row: "; ".join(sorted(set(found))) for row, found in reasons.items()}
 

@@ -45,6 +45,7 @@ class Appender:
     """The hash of each record in the newest batch and in the rows to come: what comes again unchanged is left out."""
 
     def __post_init__(self) -> None:
+        """Go on from the newest batch."""
         if self.newest is None:
             return
         self.cursor = self.newest.cursor
@@ -78,7 +79,7 @@ class Appender:
         self._flush(is_caught_up=False, resumes_at=resumes_at, is_cut_short=True)
 
     def append_census(self, verdicts: list[tuple[str, Verdict]], summary: CensusSummary) -> None:
-        """Store what a census decided. One that says nothing new leaves no batch: it would be all that a sync writes."""
+        """Store what a census decided; one that says nothing new leaves no batch, often all that a sync would write."""
         if summary == self.census and all(verdict == "held" for _, verdict in verdicts):
             return
         rows = [{"source_id": source_id, "verdict": verdict} for source_id, verdict in verdicts]
@@ -88,7 +89,7 @@ class Appender:
     def census(self) -> CensusSummary | None:
         """What the newest census of the log decided."""
         batch = self._census_batch()
-        return batch and batch.census
+        return batch.census if batch else None
 
     def suspected(self) -> set[str]:
         """Give the ids that the newest census missed and could not confirm."""
@@ -108,8 +109,7 @@ class Appender:
         rows = batches.record_rows(page.records, self.clock())
         hashes = {row["source_id"]: row["record_hash"] for row in rows}
         if hashes and (page.cursor, hashes) == self._page:
-            message = f"{self.connector} gave one page twice with one cursor: it would never end"
-            raise ConnectorError(message)
+            raise ConnectorError(f"{self.connector} gave one page twice with one cursor: it would never end")
         self._page = (page.cursor, hashes)
         for row in rows:
             if self._recent.get(row["source_id"]) != row["record_hash"]:
@@ -131,7 +131,7 @@ class Appender:
         if self._rows or has_news:
             self._write("records", self._rows, is_caught_up=is_caught_up, resumes_at=resumes_at)
 
-    def _write(  # noqa: PLR0913 -- what differs between batches, by name
+    def _write(
         self,
         kind: BatchKind,
         rows: list[dict[str, Any]],
@@ -141,6 +141,7 @@ class Appender:
         census: CensusSummary | None = None,
     ) -> None:
         sequence = self.newest.sequence + 1 if self.newest else 1
+        before = self.newest.census_sequence if self.newest else None
         batch = Batch(
             source=self.log.source,
             scope=self.log.scope,
@@ -150,13 +151,13 @@ class Appender:
             connector=self.connector,
             connector_version=self.connector_version,
             written_at=self.clock(),
-            since=self.newest and self.newest.cursor,
+            since=self.newest.cursor if self.newest else None,
             cursor=self.cursor,
             is_caught_up=is_caught_up,
             resumes_at=resumes_at,
             records_count=len(rows) if kind == "records" else 0,
             account=self.account,
-            census_sequence=sequence if census else (self.newest and self.newest.census_sequence),
+            census_sequence=sequence if census else before,
             census=census,
         )
         self.log.write(batch, rows)

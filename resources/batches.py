@@ -30,12 +30,11 @@ def record_rows(records: Sequence[Record], fetched_at: datetime) -> list[dict[st
 
 def _row(record: Record, fetched_at: datetime) -> dict[str, Any]:
     if record.updated_at is not None and record.updated_at.tzinfo is None:
-        message = f"record {record.source_id!r} has an updated_at without a time zone"
-        raise ConnectorError(message)
+        raise ConnectorError(f"record {record.source_id!r} has an updated_at without a time zone")
     attributes = "{}"
     if record.attributes:
         attributes = storable(json.dumps(dict(record.attributes), sort_keys=True, ensure_ascii=False))
-    row = {
+    row: dict[str, Any] = {
         "source_id": storable(record.source_id),
         "record_type": storable(record.record_type),
         "media_type": storable(record.media_type),
@@ -69,7 +68,7 @@ def footer(filesystem: fs.FileSystem, path: str) -> Batch:
     return _batch(pq.read_schema(path, filesystem=filesystem), path)
 
 
-def read(filesystem: fs.FileSystem, path: str, columns: Sequence[str] | None = None) -> pa.Table:
+def read(filesystem: fs.FileSystem, path: str, columns: list[str] | None = None) -> pa.Table:
     """Read the rows of a batch."""
     return pq.read_table(path, filesystem=filesystem, columns=columns, use_threads=False, partitioning=None)
 
@@ -77,8 +76,9 @@ def read(filesystem: fs.FileSystem, path: str, columns: Sequence[str] | None = N
 def _batch(arrow: pa.Schema, path: str) -> Batch:
     values = json.loads((arrow.metadata or {}).get(_FOOTER, b"{}"))
     if values.pop("format_version", None) != FORMAT_VERSION:
-        message = f"{path} is not a raw batch of format {FORMAT_VERSION}: written by another version of Tributary?"
-        raise ConnectorError(message)
+        raise ConnectorError(
+            f"{path} is not a raw batch of format {FORMAT_VERSION}: written by another version of Tributary?"
+        )
     census = values.pop("census")
     for name in ("written_at", "resumes_at"):
         values[name] = values[name] and datetime.fromisoformat(values[name])

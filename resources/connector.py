@@ -17,8 +17,8 @@ from pydantic import ConfigDict
 from ingestion.model import Account, Document, Page, Record
 
 
-class Connector(ConfigurableResource):  # type: ignore[type-arg]  # dagster: the type argument is for resources that build another object
-    """Reads one kind of upstream. Stateless between calls; called from several threads at once, one scope per thread."""
+class Connector(ConfigurableResource):  # type: ignore[type-arg]  # dagster: its argument is for resources that build another object
+    """Reads one kind of upstream. Stateless between calls; called from several threads, one scope each."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -38,8 +38,9 @@ def _connector(module_name: str) -> type[Connector]:
     try:
         module = import_module(module_name)
     except Exception as error:
-        message = f"{_file(module_name)}: the connector cannot be imported ({type(error).__name__}: {error})"
-        raise ConnectorError(message) from error
+        raise ConnectorError(
+            f"{_file(module_name)}: the connector cannot be imported ({type(error).__name__}: {error})"
+        ) from error
     classes = [
         value
         for value in vars(module).values()
@@ -47,13 +48,13 @@ def _connector(module_name: str) -> type[Connector]:
     ]
     if len(classes) != 1:
         names = ", ".join(cls.__name__ for cls in classes) or "none"
-        message = f"{_file(module_name)}: defines {len(classes)} connectors ({names}), must define exactly one"
-        raise ConnectorError(message)
+        raise ConnectorError(
+            f"{_file(module_name)}: defines {len(classes)} connectors ({names}), must define exactly one"
+        )
     (cls,) = classes
     missing = sorted(cls.__abstractmethods__)
     if missing:
-        message = f"{_file(module_name)}: {cls.__name__} leaves out {', '.join(missing)}"
-        raise ConnectorError(message)
+        raise ConnectorError(f"{_file(module_name)}: {cls.__name__} leaves out {', '.join(missing)}")
     return cls
 
 

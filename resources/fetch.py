@@ -129,7 +129,7 @@ class ScopeFetch:
         return first.account if first else None
 
     def _judge(self, appender: Appender, found: Comparison, *, is_held: bool) -> list[tuple[str, Verdict]]:
-        """Say what becomes of each id that is missing or back; with `get`, fetch what we lack and confirm what is gone."""
+        """Say what becomes of each id that is missing or back; with `get`, fetch what we lack, confirm what is gone."""
         if isinstance(self.connector, SupportsGet):
             gone = self._heal(self.connector, appender, found, confirm=() if is_held else tuple(found.missing))
             back: list[str] = []

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,12 @@ import pyarrow as pa
 
 from ingestion import schema
 from ingestion.errors import ConfigurationError
-from ingestion.model import Batch, Reject
-from ingestion.normalize import normalize
-from ingestion.validate import failures
-from resources.batches import to_records, write_durably
+from ingestion.model import Batch
 from resources.connector import Connector
-from resources.rawlog import RawLog, ScopeLog
+from resources.mapping import mapped
+from resources.rawlog import RawLog
 from resources.sql import statement
 
-_LOCAL = pa.fs.LocalFileSystem()
 WAVE_RECORDS = 5_000
 WAVE_BYTES = 16_000_000
 
@@ -125,7 +121,8 @@ def _load_records(
         fresh.setdefault(wave_number, []).append(row)
     documents, refused = [], []
     for number, rows in fresh.items():
-        table, rejects = _map(wave[number], rows, connectors, attachments)
+        batch = wave[number].batch
+        table, rejects = mapped(batch, wave[number].rows.take(rows), _connector(connectors, batch), attachments)
         documents.append(table)
         refused += rejects
     connection.register(
@@ -136,10 +133,18 @@ def _load_records(
     return {row[0]: tuple(map(int, row[1:])) for row in connection.execute(statement("load_counts")).fetchall()}
 
 
+def _connector(connectors: Mapping[str, type[Connector]], batch: Batch) -> type[Connector]:
+    if batch.connector not in connectors:
+        raise ConfigurationError(
+            f"{batch.path} was fetched by connector {batch.connector!r}, which is not there any more"
+        )
+    return connectors[batch.connector]
+
+
 def _arrived(number: int, pending: _Pending) -> pa.Table:
     """Give the keys of a batch's records, without their payloads."""
     batch, count = pending.batch, pending.rows.num_rows
-    constants = {
+    constants: dict[str, Any] = {
         "source": batch.source,
         "scope": batch.scope,
         "batch_id": batch.batch_id,
@@ -149,53 +154,10 @@ def _arrived(number: int, pending: _Pending) -> pa.Table:
     return pa.table(
         {
             **{name: pa.repeat(pa.scalar(value), count) for name, value in constants.items()},
-            **{name: pending.rows[name] for name in ("source_id", "record_hash", "fetched_at")},
+            **{name: pending.rows[name].combine_chunks() for name in ("source_id", "record_hash", "fetched_at")},
             "position": pa.array(range(count), pa.int64()),
         }
     )
-
-
-def _map(
-    pending: _Pending, rows: list[int], connectors: Mapping[str, type[Connector]], attachments: Path
-) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Map and check some rows of a batch; give the documents that are right, and the records that are not."""
-    batch = pending.batch
-    if batch.connector not in connectors:
-        message = f"{batch.path} was fetched by connector {batch.connector!r}, which is not there any more"
-        raise ConfigurationError(message)
-    table = pending.rows.take(rows)
-    records = to_records(table)
-    result = normalize(batch.source, batch.scope, records, connectors[batch.connector].documents)
-    for sha256, content in result.files.items():
-        path = attachments / sha256[:2] / sha256
-        if not path.exists():
-            write_durably(_LOCAL, str(path), pa.py_buffer(content))
-    reasons = {reject.source_id: [reject.reason] for reject in result.rejects}
-    failed = failures(result.documents)
-    for row, reason in failed.items():
-        document = result.documents.slice(row, 1).select(["record_id", "source_id"]).to_pylist()[0]
-        reasons.setdefault(document["record_id"], []).append(f"{document['source_id']}: {reason}")
-    payloads = {record.source_id: record.payload for record in records}
-    fetched_at = dict(zip(table["source_id"].to_pylist(), table["fetched_at"].to_pylist(), strict=True))
-    refused = [
-        _refused(batch, Reject(source_id, "; ".join(found), payloads[source_id]), fetched_at[source_id])
-        for source_id, found in reasons.items()
-    ]
-    passed = [row for row in range(result.documents.num_rows) if row not in failed] if failed else None
-    return (result.documents if passed is None else result.documents.take(passed)), refused
-
-
-def _refused(batch: Batch, reject: Reject, fetched_at: datetime) -> dict[str, Any]:
-    return {
-        "source": batch.source,
-        "scope": batch.scope,
-        "source_id": reject.source_id,
-        "batch_id": batch.batch_id,
-        "reason": reject.reason,
-        "payload": reject.payload,
-        "first_seen_at": fetched_at,
-        "last_seen_at": fetched_at,
-    }
 
 
 def _load_censuses(connection: duckdb.DuckDBPyConnection, wave: Sequence[_Pending]) -> dict[str, tuple[int, ...]]:

@@ -55,8 +55,7 @@ def _acquire(descriptor: int, path: Path, timeout: float) -> None:
                 holder = (
                     os.pread(descriptor, 400, 0).decode(errors="replace") or "a process that has not said who it is"
                 )
-                message = f"{path} is held by {holder}"
-                raise LockedError(message) from None
+                raise LockedError(f"{path} is held by {holder}") from None
             time.sleep(_POLL_SECONDS)
         else:
             return

@@ -5,7 +5,6 @@ whole and never changes. Sequences have no gaps, so that the next batch is found
 """
 
 import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -55,12 +54,12 @@ class RawLog(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as for
 
     def _filesystem(self) -> tuple[fs.FileSystem, str]:
         if "://" in self.root:
-            return fs.FileSystem.from_uri(self.root)  # type: ignore[no-any-return]  # pyarrow has no types here
-        return fs.LocalFileSystem(), os.path.abspath(self.root)
+            return fs.FileSystem.from_uri(self.root)
+        return fs.LocalFileSystem(), str(Path(self.root).absolute())
 
 
 def folder_name(scope: str) -> str:
-    """Give the folder of a scope: percent-encoded, and hashed where that is too long, hidden, or differs only in case."""
+    """Give the folder of a scope: percent-encoded; with a hash where that is too long, hidden, or of mixed case."""
     encoded = quote(scope, safe="")
     if len(encoded) <= _LONGEST_NAME and scope == scope.lower() and not scope.startswith("."):
         return encoded

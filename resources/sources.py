@@ -27,8 +27,9 @@ def load_config() -> Config:
     try:
         text = Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"{file}: cannot be read ({error}); set {CONFIG_VARIABLE} or run from the project's root"
-        raise ConfigurationError(message) from None
+        raise ConfigurationError(
+            f"{file}: cannot be read ({error}); set {CONFIG_VARIABLE} or run from the project's root"
+        ) from None
     return parse_config(text, file=file, kinds={kind: list(cls.model_fields) for kind, cls in connectors().items()})
 
 
@@ -102,7 +103,7 @@ def warehouse(config: Config) -> Warehouse:
 def _literal_secrets(config: Config, source: SourceConfig, cls: type[Connector]) -> list[str]:
     """Refuse a secret that is written into the file; its value is not repeated."""
     return [
-        f"{config.at('sources', source.name, key)}: {key} is a secret: write {{env: NAME}} and set NAME in the environment"
+        f"{config.at('sources', source.name, key)}: {key} is a secret: write {{env: NAME}}, and NAME in the environment"
         for key, value in source.settings.items()
         if key in cls.model_fields and not cls.model_fields[key].repr and not isinstance(value, EnvRef)
     ]

@@ -69,7 +69,7 @@ class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as 
             ConfigurationError: the file was written by another version of Tributary; `replay` makes it anew.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        settings = {
+        settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": self.memory_limit,
             "temp_directory": str(Path(self.data, "tmp")),
             # The stock 16 MB checkpoints after each wave of a first load, and rewrites the last row group each time:
