@@ -58,7 +58,7 @@ def checks(sources: list[SourceConfig]) -> dg.AssetChecksDefinition:
             yield _none(
                 "reject_share",
                 _rows(connection, "check_reject_share", REJECT_SHARE),
-                "{0} {1}: {2} records are refused beside {3} live; see the table rejects",
+                "{0} {1}: {2} of {3} records are refused; see the table rejects",
                 severity=dg.AssetCheckSeverity.WARN,
             )
         yield _none(

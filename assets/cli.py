@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from assets import tables
@@ -99,11 +100,12 @@ def check(source: Annotated[str | None, typer.Argument(help="Only this source.")
             for scope in scopes:
                 try:
                     account = connector.check(scope)
-                    _out.print(f"[green]ok[/]      {name}: {scope}: {account.name}  {account.detail}".rstrip())
+                    told = escape(f"{name}: {scope}: {account.name}  {account.detail}".rstrip())
+                    _out.print(f"[green]ok[/]      {told}")
                 except TributaryError as error:
                     failed = True
                     text = redact(explain(error), secrets(config.sources[name]))
-                    _out.print(f"[red]failed[/]  {name}: {scope}: {text}")
+                    _out.print(f"[red]failed[/]  {escape(f'{name}: {scope}: {text}')}")
         if failed:
             raise typer.Exit(1)
 

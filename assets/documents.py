@@ -10,7 +10,7 @@ from assets.raw import asset_key
 from assets.report import ScopeCounts, by_scope, column_schema, markdown
 from ingestion.config import SourceConfig
 from resources.discovery import connectors
-from resources.load import load
+from resources.load import load_all
 from resources.rawlog import RawLog
 from resources.sql import statement
 from resources.warehouse import Warehouse
@@ -40,9 +40,10 @@ def documents_asset(sources: list[SourceConfig]) -> dg.AssetsDefinition:
     def documents(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         raw_log: RawLog = context.resources.raw_log
         warehouse: Warehouse = context.resources.warehouse
-        with warehouse.locked("loading documents"), warehouse.connect() as connection:
-            loaded = list(load(connection, raw_log, connectors(), warehouse.attachments))
-            counts = by_scope(loaded, _live_counts(connection))
+        with warehouse.locked("loading documents"):
+            loaded = load_all(warehouse, raw_log, connectors())
+            with warehouse.connect() as connection:
+                counts = by_scope(loaded, _live_counts(connection))
         touched = {(one.batch.source, one.batch.scope) for one in loaded}
         configured = {(source.name, scope) for source in sources for scope in source.scopes}
         for count in counts:

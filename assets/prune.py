@@ -1,8 +1,10 @@
 """Job `prune`: forget old runs. Dagster's retention covers ticks only; without this its history grows for ever."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
+from dagster._core.storage.event_log import SqliteEventLogStorage
 from pydantic import Field
 
 _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
@@ -25,13 +27,21 @@ def prune_runs(context: dg.OpExecutionContext, config: PruneConfig) -> None:
     old = [record.dagster_run.run_id for record in instance.get_run_records(filters)]
     deleted = [run_id for run_id in old if run_id not in kept]
     for run_id in deleted:
-        instance.delete_run(run_id)
+        _forget(instance, run_id)
     context.log.info(
         "deleted %d runs older than %d days, kept %d that are the latest",
         len(deleted),
         config.keep_days,
         len(old) - len(deleted),
     )
+
+
+def _forget(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Delete a run and the files that Dagster leaves behind: what it printed, and on SQLite a database of events."""
+    instance.delete_run(run_id)
+    instance.compute_log_manager.delete_logs(prefix=[run_id])
+    if isinstance(instance.event_log_storage, SqliteEventLogStorage):
+        Path(instance.event_log_storage.path_for_shard(run_id)).unlink(missing_ok=True)
 
 
 def _latest_runs(instance: dg.DagsterInstance) -> set[str]:
@@ -59,5 +69,10 @@ def prune() -> None:
 
 
 prune_schedule = dg.ScheduleDefinition(
-    name="prune", job=prune, cron_schedule="17 4 * * *", default_status=dg.DefaultScheduleStatus.RUNNING
+    name="prune",
+    job=prune,
+    cron_schedule="17 4 * * *",
+    execution_timezone="UTC",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Forget old runs, daily.",
 )

@@ -148,6 +148,8 @@ def _fail(context: dg.AssetExecutionContext, source: SourceConfig, outcome: _Out
         context.log_event(
             dg.AssetMaterialization(asset_key(source.name), partition=scope, metadata=fetched_metadata(fetched))
         )
+    for scope, error in outcome.errors.items():  # why it is red, on the partition's own page
+        context.log_event(dg.AssetObservation(asset_key(source.name), partition=scope, metadata={"error": error}))
     lines = [f"{scope}: {error}" for scope, error in outcome.errors.items()]
     total = len(outcome.errors) + len(outcome.fetched)
     raise dg.Failure(

@@ -1,6 +1,6 @@
 """What the graph says of itself: metadata of runs, and the tables that people read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,11 @@ class ScopeCounts:
     """Live documents of the scope that the load left as they were."""
     tombstoned: int = 0
     rejected: int = 0
+    batches: int = 0
+    cursor: str | None = None
+    """Where the newest of these batches ends, None without any."""
+    caught_up: bool | None = None
+    """Whether the newest of these batches was the last that was to be had, None without any."""
 
 
 def fetched_metadata(fetched: Fetched) -> Mapping[str, Any]:
@@ -46,17 +51,28 @@ def fetched_metadata(fetched: Fetched) -> Mapping[str, Any]:
 
 def by_scope(loaded: Iterable[Loaded], live: Mapping[tuple[str, str], int]) -> list[ScopeCounts]:
     """Add up what batches did, for every scope that has live documents or had a batch; `live` counts after the load."""
-    sums: dict[tuple[str, str], list[int]] = {key: [0, 0, 0, 0] for key in sorted(live)}
+    groups: dict[tuple[str, str], list[Loaded]] = {key: [] for key in sorted(live)}
     for one in loaded:
-        total = sums.setdefault((one.batch.source, one.batch.scope), [0, 0, 0, 0])
-        for place, count in enumerate((one.created_count, one.updated_count, one.tombstoned_count, one.rejected_count)):
-            total[place] += count
-    return [
-        ScopeCounts(
-            source, scope, created, updated, max(0, live.get((source, scope), 0) - created - updated), gone, bad
-        )
-        for (source, scope), (created, updated, gone, bad) in sums.items()
-    ]
+        groups.setdefault((one.batch.source, one.batch.scope), []).append(one)
+    return [_counts(*key, group, live.get(key, 0)) for key, group in groups.items()]
+
+
+def _counts(source: str, scope: str, loaded: Sequence[Loaded], live: int) -> ScopeCounts:
+    created = sum(one.created_count for one in loaded)
+    updated = sum(one.updated_count for one in loaded)
+    newest = loaded[-1].batch if loaded else None
+    return ScopeCounts(
+        source=source,
+        scope=scope,
+        created=created,
+        updated=updated,
+        unchanged=max(0, live - created - updated),
+        tombstoned=sum(one.tombstoned_count for one in loaded),
+        rejected=sum(one.rejected_count for one in loaded),
+        batches=len(loaded),
+        cursor=newest.cursor if newest else None,
+        caught_up=newest.is_caught_up if newest else None,
+    )
 
 
 def markdown(counts: Iterable[ScopeCounts]) -> str:

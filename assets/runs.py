@@ -1,6 +1,7 @@
 """Runs of the Dagster jobs in this process, on the persistent instance: what the command line does, the UI shows."""
 
 import os
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,12 @@ from ingestion.config import Config
 from resources.lock import exclusive, is_free
 
 _PROCESS_TAG = "tributary/process"
-_IN_PROGRESS = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+_IN_PROGRESS = [
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -68,10 +74,8 @@ class RunResult:
         failed = []
         for event in self.events():
             if event.is_step_failure:
-                data = event.step_failure_data
-                user = data.user_failure_data
-                text = user.description if user and user.description else data.error.message if data.error else ""
-                failed.append((text or "failed", _plain(user.metadata) if user else {}))
+                user = event.step_failure_data.user_failure_data
+                failed.append((_failure_text(event), _plain(user.metadata) if user else {}))
             elif event.is_failure and not failed:
                 failed.append((event.message or "the run failed", {}))
         return failed
@@ -120,6 +124,17 @@ def close_dead_runs(instance: dg.DagsterInstance, data: str) -> None:
 
 def _process_lock(data: str, process: str) -> Path:
     return Path(data, "locks", f"process-{process}.lock")
+
+
+def _failure_text(event: dg.DagsterEvent) -> str:
+    """Say why a step failed: what was raised in it, not Dagster's own error around that."""
+    data = event.step_failure_data
+    if data.user_failure_data and data.user_failure_data.description:
+        return data.user_failure_data.description
+    if data.error and data.error.cls_name == "DagsterAssetCheckFailedError":
+        return "a check that guards the snapshot did not pass: nothing was published"
+    raised = data.error and (data.error.cause or data.error)
+    return re.sub(r"^ingestion\.errors\.\w+: ", "", raised.message.strip()) if raised else "failed"
 
 
 def _plain(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Any]:

@@ -36,9 +36,13 @@ def sync_job(source: SourceConfig, *, census: bool) -> Any:  # noqa: ANN401 -- d
     return dg.define_asset_job(
         f"{verb}_{source.slug}",
         selection=[asset_key(source.name)],
-        config=dg.RunConfig(ops={asset_key(source.name).to_python_identifier(): SyncConfig(census=census)}),
+        config=_config(source, census=census),
         description=f"Fetch {what} of {source.name}.",
     )
+
+
+def _config(source: SourceConfig, *, census: bool) -> dg.RunConfig:
+    return dg.RunConfig(ops={asset_key(source.name).to_python_identifier(): SyncConfig(census=census)})
 
 
 def schedule(source: SourceConfig, cron: str, *, census: bool) -> dg.ScheduleDefinition:
@@ -51,9 +55,11 @@ def schedule(source: SourceConfig, cron: str, *, census: bool) -> dg.ScheduleDef
         cron_schedule=cron,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=f"{'Take the census' if census else 'Fetch what changed'} of {source.name}; the times are UTC.",
     )
     def tick(_: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
+        # The configuration goes with each request: Dagster gives a run over a range of partitions none of its job's.
         for tags in ranges(source.scopes, source.scopes):
-            yield dg.RunRequest(tags=tags)
+            yield dg.RunRequest(tags=tags, run_config=_config(source, census=census))
 
     return tick

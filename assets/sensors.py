@@ -24,7 +24,10 @@ _POLL_SECONDS = 60
 def automation_sensor() -> dg.AutomationConditionSensorDefinition:
     """Load and publish when something was fetched; running from the start, since without it nothing is loaded."""
     return dg.AutomationConditionSensorDefinition(
-        "automation", target=dg.AssetSelection.all(), default_status=dg.DefaultSensorStatus.RUNNING
+        "automation",
+        target=dg.AssetSelection.all(),
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Load what was fetched, and publish what passed its checks. Turned off, nothing is loaded.",
     )
 
 

@@ -76,7 +76,9 @@ def _report(fetched: Mapping[tuple[str, str], dict[str, Any]], load: RunResult) 
     loaded: dict[str, Any] = load.metadata(KEY).get(None, {})
     published: dict[str, Any] = load.metadata(dg.AssetKey("published")).get(None, {})
     counts = {(count["source"], count["scope"]): count for count in loaded.get("counts", [])}
-    scopes = [_scope_report(key, fetched.get(key, {}), counts.get(key, {})) for key in {**fetched, **counts}]
+    touched = [key for key, count in counts.items() if count["batches"]]  # also what earlier fetches had left pending
+    keys = dict.fromkeys([*fetched, *touched])
+    scopes = [_scope_report(key, fetched.get(key, {}), counts.get(key, {})) for key in keys]
     warnings = load.failed_checks()
     error = "; ".join(text for text, _ in failed) or (None if published else "not published: " + "; ".join(warnings))
     return SyncReport(
@@ -98,8 +100,8 @@ def _scope_report(key: tuple[str, str], fetched: Mapping[str, Any], counts: Mapp
         unchanged=counts.get("unchanged", 0),
         tombstoned=counts.get("tombstoned", 0),
         rejected=counts.get("rejected", 0),
-        cursor=fetched.get("cursor"),
-        caught_up=bool(fetched.get("caught_up", False)),
+        cursor=fetched.get("cursor", counts.get("cursor")),
+        caught_up=bool(fetched.get("caught_up", counts.get("caught_up"))) and "error" not in fetched,
         resumes_at=fetched.get("resumes_at"),
         requests=fetched.get("requests", 0),
         seconds=fetched.get("seconds", 0.0),

@@ -26,7 +26,8 @@ def file_document(record: Record) -> Document:
     created_at = _take_instant(fields, "created", "date")
     updated_at = _take_instant(fields, "updated", "modified")
     tags = dict.fromkeys(f"tag:{tag.lstrip('#').lower()}" for tag in words(fields.pop("tags", None)))
-    title = _take_title(fields) or markup.title or posixpath.splitext(posixpath.basename(path))[0]
+    name = posixpath.basename(path)
+    title = _take_title(fields) or markup.title or posixpath.splitext(name)[0].strip() or name
     metadata: dict[str, object] = {"path": path, "media_type": record.media_type}
     aliases = words(fields.pop("aliases", None))
     if aliases:
@@ -38,7 +39,7 @@ def file_document(record: Record) -> Document:
     return Document(
         source_id=record.source_id,
         doc_type="file",
-        title=" ".join(title.split())[:_MAX_TITLE],
+        title=" ".join(title.split())[:_MAX_TITLE].rstrip(),
         content=markup.text,
         url=record.attributes.get("url", ""),
         author=people[0] if people else None,

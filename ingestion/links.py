@@ -36,7 +36,7 @@ _RST_LINK = re.compile(
 
 def as_links(targets: Iterable[str], path: str) -> tuple[Link, ...]:
     """Give what the file `path` mentions, each once: paths within the scope, addresses, the rest as written."""
-    resolved = (_resolve(target.strip(), posixpath.dirname(path)) for target in targets)
+    resolved = (_resolve(target.strip(), posixpath.dirname(path)) for target in dict.fromkeys(targets))
     return tuple(Link("mentions", target) for target in dict.fromkeys(resolved) if target)
 
 

@@ -13,6 +13,9 @@ Verdict = Literal["gone", "suspected", "held", "back"]
 """What a census says of one id: `gone` (tombstone it), `suspected` (missing once, to be confirmed by the next census),
 `held` (missing, but the brake is on), `back` (live again, and the connector cannot fetch it singly)."""
 
+ANONYMOUS = "anonymous"
+"""The name of an account that is none: what it sees, everybody sees."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -46,7 +49,7 @@ class Account:
     """Who the upstream says we are: a census counts only while this stays the same."""
 
     name: str
-    """The account as the upstream names it; `anonymous` where there is none."""
+    """The account as the upstream names it; ANONYMOUS where there is none."""
     is_authenticated: bool
     detail: str = ""
     """What this account can see, in words for the operator."""

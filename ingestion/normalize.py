@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from ingestion.model import Attachment, Document, Link, Record, Reject, doc_id
 
 Mapper = Callable[[str, Record], Iterable[Document]]
 _Row = tuple[Any, ...]
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+"""In JSON, an escape of one alone is malformed: it is kept as the text of that escape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Normalized:
     """What some records of one scope became."""
 
     documents: pa.Table
-    """Rows in the form of `schema.DOCUMENT`; `doc_id` is unique, the later record wins."""
+    """Rows in the form of `schema.DOCUMENT`, in the order of the records; a `doc_id` may come several times."""
     rejects: Sequence[Reject]
     files: dict[str, bytes]
     """The attachments' bytes by sha256."""
@@ -31,7 +34,7 @@ class Normalized:
 
 def normalize(source: str, scope: str, records: Iterable[Record], mapping: Mapper) -> Normalized:
     """Map records to document rows; a record whose mapping raises becomes a reject, whole, and costs nothing else."""
-    rows: dict[str, _Row] = {}
+    rows: list[_Row] = []
     rejects: list[Reject] = []
     files: dict[str, bytes] = {}
     for record in records:
@@ -42,13 +45,11 @@ def normalize(source: str, scope: str, records: Iterable[Record], mapping: Mappe
         except Exception as error:  # noqa: BLE001 -- law 6: whatever a mapping raises costs this one record, and is kept
             rejects.append(Reject(record.source_id, storable(f"{type(error).__name__}: {error}"), record.payload))
             continue
-        for row in mapped:
-            rows.pop(row[0], None)
-            rows[row[0]] = row
+        rows += mapped
         for attachment in (a for document in documents for a in document.attachments):
             if attachment.content is not None:
                 files[hashlib.sha256(attachment.content).hexdigest()] = attachment.content
-    return Normalized(_table(rows.values()), rejects, files)
+    return Normalized(_table(rows), rejects, files)
 
 
 def storable(text: str) -> str:
@@ -121,7 +122,10 @@ def _instant(value: object, name: str) -> datetime | None:
 
 
 def _json(metadata: Mapping[str, object]) -> str:
-    return storable(json.dumps(metadata, sort_keys=True, ensure_ascii=False, allow_nan=False)) if metadata else "{}"
+    if not metadata:
+        return "{}"
+    text = json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return text if text.isascii() else _LONE_SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):04x}", text)
 
 
 def _attachment(attachment: Attachment) -> dict[str, object]:

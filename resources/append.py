@@ -1,7 +1,7 @@
 """Pages in, durable batches out: how a scope's log grows, and how its cursor moves with it (laws 3 and 4)."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ from resources import batches
 from resources.rawlog import ScopeLog
 
 BATCH_RECORDS = 5_000
-BATCH_BYTES = 16_000_000
+BATCH_BYTES = 4_000_000
 BATCH_SECONDS = 30.0
 
 
@@ -62,6 +62,7 @@ class Appender:
         Raises:
             ConnectorError: the connector gave the same page twice in a row; it would do so for ever.
         """
+        self._page = None  # what another call gave says nothing of this one
         try:
             for count, page in enumerate(pages, start=1):
                 self._take(page)
@@ -91,14 +92,14 @@ class Appender:
         batch = self._census_batch()
         return batch.census if batch else None
 
-    def suspected(self) -> set[str]:
-        """Give the ids that the newest census missed and could not confirm."""
+    def missed(self, verdicts: Collection[Verdict]) -> set[str]:
+        """Give the ids that the newest census missed, and of which it said one of these."""
         batch = self._census_batch()
         if batch is None:
             return set()
         rows = self.log.read(batch).to_pydict()
         pairs = zip(rows["source_id"], rows["verdict"], strict=True)
-        return {source_id for source_id, verdict in pairs if verdict == "suspected"}
+        return {source_id for source_id, verdict in pairs if verdict in verdicts}
 
     def _census_batch(self) -> Batch | None:
         sequence = self.newest and self.newest.census_sequence

@@ -29,8 +29,6 @@ def record_rows(records: Sequence[Record], fetched_at: datetime) -> list[dict[st
 
 
 def _row(record: Record, fetched_at: datetime) -> dict[str, Any]:
-    if record.updated_at is not None and record.updated_at.tzinfo is None:
-        raise ConnectorError(f"record {record.source_id!r} has an updated_at without a time zone")
     attributes = "{}"
     if record.attributes:
         attributes = storable(json.dumps(dict(record.attributes), sort_keys=True, ensure_ascii=False))
@@ -40,13 +38,24 @@ def _row(record: Record, fetched_at: datetime) -> dict[str, Any]:
         "media_type": storable(record.media_type),
         "payload": record.payload,
         "attributes": attributes,
-        "updated_at": record.updated_at and record.updated_at.astimezone(UTC),
+        "updated_at": _instant(record),
         "fetched_at": fetched_at,
     }
     # No field but the payload, which comes last, can hold a NUL: the fields cannot run into each other.
     head = "\x00".join((row["record_type"], row["media_type"], attributes, str(row["updated_at"]), ""))
     row["record_hash"] = hashlib.sha256(head.encode() + record.payload).hexdigest()
     return row
+
+
+def _instant(record: Record) -> datetime | None:
+    if record.updated_at is None:
+        return None
+    if record.updated_at.tzinfo is None:
+        raise ConnectorError(f"record {record.source_id!r} has an updated_at without a time zone")
+    try:
+        return record.updated_at.astimezone(UTC)
+    except OverflowError:  # in the first or last hours of the calendar; the payload has it as it came
+        return None
 
 
 def encode(batch: Batch, rows: Sequence[dict[str, Any]]) -> pa.Buffer:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from ingestion.census import Finding, held_because
 from ingestion.errors import TransientError
-from ingestion.model import Batch, CensusSummary, Page, Record, Verdict
+from ingestion.model import ANONYMOUS, Batch, CensusSummary, Page, Record, Verdict
 from resources.append import Appender, utc_now
 from resources.connector import Connector, SupportsCensus, SupportsGet, counting_requests
 from resources.known import Comparison, Known
@@ -103,8 +103,7 @@ class ScopeFetch:
         if not isinstance(self.connector, SupportsCensus):
             return None
         found = self.known.compare(self.log, self.connector.census(self.log.scope))
-        previous = appender.census
-        trusted = previous.trusted_account if previous else self._first_account()
+        trusted = self._fetched_as(appender) if found.missing else appender.account
         reason = held_because(
             Finding(found.live_count, found.known_count, len(found.missing), appender.account, trusted),
             brake_ids=self.options.brake_ids,
@@ -112,6 +111,11 @@ class ScopeFetch:
         )
         is_held = bool(reason) and not self.options.approve_deletions
         verdicts = self._judge(appender, found, is_held=is_held)
+        if any(verdict in {"gone", "suspected"} for _, verdict in verdicts):
+            account = self.connector.check(self.log.scope).name
+            if account != appender.account:
+                is_held, reason = True, f"begun as {appender.account}, ended as {account}: it may have seen less"
+                verdicts = [(source_id, "held") for source_id in found.missing]
         summary = CensusSummary(
             live_count=found.live_count,
             missing_count=len(found.missing),
@@ -119,14 +123,21 @@ class ScopeFetch:
             is_held=is_held,
             is_approved=bool(reason) and not is_held,
             reason=reason,
-            trusted_account=trusted if is_held and trusted else appender.account,
+            trusted_account=trusted if is_held else appender.account,
         )
         appender.append_census(verdicts, summary)
         return summary
 
-    def _first_account(self) -> str | None:
-        first = self.log.batch(1)
-        return first.account if first else None
+    def _fetched_as(self, appender: Appender) -> str:
+        """Say who fetched what we hold: if somebody else did since the last census that counts, then they.
+
+        What the anonymous saw, everybody sees.
+        """
+        newest, census = appender.newest, appender.census
+        accounts = self.known.accounts(self.log, since=newest.census_sequence or 0 if newest else 0)
+        if census:
+            accounts.add(census.trusted_account)
+        return min(accounts - {appender.account, ANONYMOUS}, default=appender.account)
 
     def _judge(self, appender: Appender, found: Comparison, *, is_held: bool) -> list[tuple[str, Verdict]]:
         """Say what becomes of each id that is missing or back; with `get`, fetch what we lack, confirm what is gone."""
@@ -135,7 +146,8 @@ class ScopeFetch:
             back: list[str] = []
             suspected: list[str] = []
         else:
-            earlier = appender.suspected()
+            # What was held counts as a first census for an operator who approves, and for nobody else.
+            earlier = appender.missed({"suspected", "held"} if self.options.approve_deletions else {"suspected"})
             gone = [source_id for source_id in found.missing if source_id in earlier and not is_held]
             suspected = [source_id for source_id in found.missing if source_id not in earlier and not is_held]
             back = found.back

@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from ingestion.normalize import storable
 from resources.rawlog import ScopeLog
 from resources.sql import statement
 
@@ -48,6 +49,15 @@ class Known:
             row = cursor.execute(statement("known_sequence"), [log.source, log.scope]).fetchone()
         return int(row[0]) if row else 0
 
+    def accounts(self, log: ScopeLog, *, since: int) -> set[str]:
+        """Give who fetched the batches that followed `since`."""
+        found = {batch.account for batch in log.after(max(since, self.sequence(log)))}
+        if self._has_snapshot:
+            with self._connection.cursor() as cursor:
+                rows = cursor.execute(statement("known_accounts"), [log.source, log.scope, since]).fetchall()
+            found |= {account for (account,) in rows}
+        return found
+
     def compare(self, log: ScopeLog, live: Iterable[str]) -> Comparison:
         """Set a census against what we hold; ids go through DuckDB, so that memory does not grow with the scope."""
         with self._connection.cursor() as cursor:
@@ -57,7 +67,7 @@ class Known:
             for batch in log.after(self.sequence(log)):
                 cursor.register("rows", log.read(batch, ["source_id"] if batch.kind == "records" else None))
                 cursor.execute(statement(f"known_{batch.kind}"), [batch.sequence])
-            ids = iter(live)
+            ids = map(storable, live)  # as the raw log has them
             while chunk := list(islice(ids, _CHUNK)):
                 cursor.register("ids", pa.table({"source_id": pa.array(chunk, pa.string())}))
                 cursor.execute("INSERT INTO live FROM ids")

@@ -1,6 +1,8 @@
 """From the raw log into the warehouse: every pending batch, once, in order (laws 1, 2 and 6)."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,13 @@ from resources.connector import Connector
 from resources.mapping import mapped
 from resources.rawlog import RawLog
 from resources.sql import statement
+from resources.warehouse import Warehouse
 
 WAVE_RECORDS = 5_000
-WAVE_BYTES = 16_000_000
+WAVE_BYTES = 4_000_000
+_CHECKPOINT_BYTES = 256_000_000
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,32 @@ class _Pending:
     rows: pa.Table
 
 
+def load_all(warehouse: Warehouse, log: RawLog, connectors: Mapping[str, type[Connector]]) -> list[Loaded]:
+    """Load whatever is pending, with more memory where that is needed; the caller holds the warehouse's lock.
+
+    DuckDB reads and writes 2,048 rows of a column at a time, whatever their length: where long documents stand close
+    together, that is more than any limit that is right for the others. What was loaded until then stays.
+    """
+    loaded: list[Loaded] = []
+    try:
+        with warehouse.connect() as connection:
+            loaded += load(connection, log, connectors, warehouse.attachments)
+    except duckdb.Error as error:
+        if not _is_out_of_memory(error):
+            raise
+        _log.warning("memory_limit %s is too little for these documents: taking more", warehouse.memory_limit)
+        with warehouse.connect(is_generous=True) as connection:
+            loaded += load(connection, log, connectors, warehouse.attachments)
+    return loaded
+
+
+def _is_out_of_memory(error: duckdb.Error) -> bool:
+    """Tell by the text: in a commit or a checkpoint the same failure comes as other classes of error."""
+    return isinstance(error, duckdb.OutOfMemoryException) or any(
+        words in str(error) for words in ("could not allocate block", "failed to pin block")
+    )
+
+
 def load(
     connection: duckdb.DuckDBPyConnection,
     log: RawLog,
@@ -45,17 +77,36 @@ def load(
 ) -> Iterator[Loaded]:
     """Load what is not yet loaded; each wave of batches is one transaction, so that a process that dies loses nothing.
 
-    Yields what each batch did, after it is committed; the caller holds the warehouse's lock.
+    Yields what each batch did, after it is committed.
     """
+    written = 0
     for wave in _waves(connection, log):
-        connection.begin()
         try:
-            loaded = _load_wave(connection, wave, connectors, attachments)
-            connection.commit()
-        except BaseException:
-            connection.rollback()
-            raise
+            written += sum(pending.rows.nbytes for pending in wave)
+            with _transaction(connection):
+                loaded = _load_wave(connection, wave, connectors, attachments)
+        finally:
+            # What is registered, and the wave itself, would stay in memory while the next is read.
+            for name in ("arrived", "incoming", "refused", "verdicts", "loaded"):
+                connection.unregister(name)
+            wave.clear()
         yield from loaded
+        if written >= _CHECKPOINT_BYTES:
+            connection.execute("CHECKPOINT")
+            written = 0
+    connection.execute("CHECKPOINT")
+
+
+@contextmanager
+def _transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Commit what the block did, or undo it. A commit that fails has undone itself."""
+    connection.begin()
+    try:
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
 
 
 def _waves(connection: duckdb.DuckDBPyConnection, log: RawLog) -> Iterator[list[_Pending]]:

@@ -29,8 +29,12 @@ def mapped(
     for row, reason in failed.items():
         owner, document = (result.documents[name][row].as_py() for name in ("record_id", "source_id"))
         reasons.setdefault(owner, []).append(f"{document}: {reason}")
-    passed = [row for row in range(result.documents.num_rows) if row not in failed]
-    return (result.documents.take(passed) if failed else result.documents), _refused(batch, rows, reasons)
+    # Of a document that several records own, the last form that passes: a refused one takes it from nobody.
+    passed = {name: row for row, name in enumerate(result.documents["doc_id"].to_pylist()) if row not in failed}
+    documents = result.documents
+    if len(passed) < documents.num_rows:
+        documents = documents.take(pa.array(sorted(passed.values()), pa.int64()))
+    return documents, _refused(batch, rows, reasons)
 
 
 def _refused(batch: Batch, rows: pa.Table, reasons: dict[str, list[str]]) -> list[dict[str, Any]]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import duckdb
 
+from ingestion.errors import TransientError
 from resources.batches import sync_folder
-from resources.warehouse import Warehouse
+from resources.warehouse import Warehouse, attach, quoted
 
 KEPT = 3
 """The current snapshot and two old ones, for readers that have them open on a file system that minds."""
@@ -26,22 +27,25 @@ def publish(warehouse: Warehouse) -> Path | None:
     folder.mkdir(parents=True, exist_ok=True)
     with warehouse.connect() as connection:
         connection.execute("CHECKPOINT")
-        state = _state(connection)
+        name = _state(connection)
         is_sparse = _is_sparse(connection)
     current = warehouse.current()
-    if current and current.exists() and current.stem.endswith(state):
+    if current and current.exists() and current.stem.endswith(name):
         return None
+    if is_sparse:
+        _compact(warehouse)
     for leftover in folder.glob("*.tmp*"):
         leftover.unlink()
-    number = max((_number(path) for path in _snapshots(folder)), default=0) + 1
     # The process id: a copy whose parent was killed may still be writing under its own name.
     temporary = folder / f"{os.getpid()}.tmp"
-    if is_sparse:
-        _compact(warehouse.path, temporary)
-    else:
+    try:
         _copy(warehouse.path, temporary)
-    _sync_file(temporary)
-    snapshot = folder / f"snap-{number:08d}-{state}.duckdb"
+        _sync_file(temporary)
+    except BaseException:
+        temporary.unlink(missing_ok=True)  # half a copy on a full disk would take the room of the next load
+        raise
+    number = max((_number(path) for path in _snapshots(folder)), default=0) + 1
+    snapshot = folder / f"snap-{number:08d}-{name}.duckdb"
     temporary.replace(snapshot)
     _point(warehouse.snapshot, snapshot)
     for old in _snapshots(folder)[:-KEPT]:
@@ -65,19 +69,32 @@ def _is_sparse(connection: duckdb.DuckDBPyConnection) -> bool:
 
 def _copy(source: Path, target: Path) -> None:
     reflink = ["--reflink=auto"] if sys.platform == "linux" else []
-    subprocess.run(["cp", *reflink, "--", str(source), str(target)], check=True)  # noqa: S603, S607 -- our own paths, the system's cp
+    command = ["cp", *reflink, "--", str(source), str(target)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 -- our own paths, the system's cp
+    if done.returncode:
+        raise TransientError(f"the snapshot cannot be written: {done.stderr.strip()}")
 
 
-def _compact(source: Path, target: Path) -> None:
-    """Copy without the free blocks: about ten times slower than a plain copy, and much smaller to read."""
-    names = [str(path).replace("'", "''") for path in (source, target)]
-    with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{names[0]}' AS warehouse (READ_ONLY)")
-        connection.execute(f"ATTACH '{names[1]}' AS snapshot")
-        connection.execute("COPY FROM DATABASE warehouse TO snapshot")
+def _compact(warehouse: Warehouse) -> None:
+    """Replace the warehouse by a copy without free blocks: ten times dearer than a plain copy, hence only when it pays.
+
+    The copy takes the file's name by one rename while nobody has it open; a log of changes cannot be left beside it,
+    since the connection that made the last checkpoint is closed.
+    """
+    temporary = warehouse.path.with_name("compact.tmp")
+    temporary.unlink(missing_ok=True)
+    with duckdb.connect(config=warehouse.settings()) as connection:
+        connection.execute(f"ATTACH {quoted(str(warehouse.path))} AS sparse (READ_ONLY)")
+        attach(connection, temporary, "compact")
+        connection.execute("COPY FROM DATABASE sparse TO compact")
+        connection.execute("CHECKPOINT compact")
+    _sync_file(temporary)
+    temporary.replace(warehouse.path)
+    sync_folder(warehouse.path.parent)
 
 
 def _sync_file(path: Path) -> None:
+    """Make the contents of a file durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-packages=()
+packages=(chromium)
 
 missing=()
 for package in "${packages[@]}"; do

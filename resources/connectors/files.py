@@ -29,7 +29,7 @@ from resources.folder import GONE, NEVER_NS, UNREADABLE, Folder, open_root, read
 
 _MEDIA_TYPES = {".md": MARKDOWN, ".markdown": MARKDOWN, ".html": HTML, ".htm": HTML, ".rst": RST}
 _PAGE_RECORDS = 500
-_PAGE_BYTES = 16_000_000
+_PAGE_BYTES = 2_000_000
 _YOUNG_NS = 1_000_000_000
 """Kernels stamp files by a clock that ticks every few milliseconds: younger files may change without a trace."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,7 +50,7 @@ class FilesConnector(Connector):
         default=[".*", "node_modules", "__pycache__"],
         description="Globs of files and folders to leave out, matched like `include`; ignored folders are not entered.",
     )
-    max_bytes: int = Field(default=50_000_000, gt=0, description="Larger files are rejected, with their size.")
+    max_bytes: int = Field(default=10_000_000, gt=0, description="Larger files are rejected, with their size.")
 
     census_every_sync: ClassVar[bool] = True
     """A census costs no more than `pages` does, and it alone sees deletions and moved folders."""

@@ -1,0 +1,1 @@
+"""Tests against real services, real crashes and large real data: `make test-real`."""
