@@ -29,7 +29,7 @@ def content_hash(document: Document) -> str:
             + _field(None if attachment.content is None else sha256(attachment.content).hexdigest())
             for attachment in document.attachments
         ),
-        _set(_field(link.relation) + _field(link.target) for link in document.links),
+        _set(_field(link.relation) + _field(link.target) + b"=" * link.is_source_id for link in document.links),
     ]
     return sha256(b"".join(parts)).hexdigest()
 

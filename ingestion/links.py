@@ -37,7 +37,7 @@ _RST_LINK = re.compile(
 def as_links(targets: Iterable[str], path: str) -> tuple[Link, ...]:
     """Give what the file `path` mentions, each once: paths within the scope, addresses, the rest as written."""
     resolved = (_resolve(target.strip(), posixpath.dirname(path)) for target in dict.fromkeys(targets))
-    return tuple(Link("mentions", target) for target in dict.fromkeys(resolved) if target)
+    return tuple(link for link in dict.fromkeys(resolved) if link)
 
 
 def markdown_targets(prose: str) -> Iterator[str]:
@@ -76,16 +76,18 @@ def _wiki_target(written: str) -> str:
     return path if path.startswith(".") else f"/{path.lstrip('/')}"  # a vault's paths begin at its root
 
 
-def _resolve(target: str, folder: str) -> str | None:
+def _resolve(target: str, folder: str) -> Link | None:
     if not target or target[0] in "#?" or len(target) > _MAX_TARGET:
         return None
     if _SCHEME.match(target):
-        return None if target.lower().startswith(_NO_TARGET) else target
+        return None if target.lower().startswith(_NO_TARGET) else Link("mentions", target)
     if target.startswith("//"):  # another host
-        return target
+        return Link("mentions", target)
     path = clean(unquote(target.split("#", 1)[0].split("?", 1)[0]))
     # A path from the root begins at the scope, as in a site, a repository or a vault.
     resolved = posixpath.normpath(path.lstrip("/") if path.startswith("/") else posixpath.join(folder, path))
     if resolved == ".":
         return None
-    return target if resolved == ".." or resolved.startswith("../") else resolved
+    if resolved == ".." or resolved.startswith("../"):
+        return Link("mentions", target)
+    return Link("mentions", resolved, is_source_id=True)

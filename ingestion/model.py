@@ -62,7 +62,9 @@ class Link:
     relation: str
     """`mentions`, `blocks`, `duplicates`, `parent`, `closes`, `moved_to`, ..."""
     target: str
-    """A `doc_id` where the target is known to be a document of ours, otherwise a URL or the text as written."""
+    """An address, or the text as written where it names nothing that we can resolve."""
+    is_source_id: bool = False
+    """`target` is the source_id of a document in the same scope: what analysts see is its doc_id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def _row(source: str, scope: str, record: Record, document: Document) -> _Row:
         _instant(document.updated_at, "updated_at"),
         _json(document.metadata),
         [_attachment(attachment) for attachment in document.attachments],
-        [_link(link) for link in document.links],
+        [_link(source, scope, link) for link in document.links],
         content_hash(document),
         text_hash(document.title, document.content),
     )
@@ -139,5 +139,9 @@ def _attachment(attachment: Attachment) -> dict[str, object]:
     }
 
 
-def _link(link: Link) -> dict[str, str]:
-    return {"relation": _text(link.relation, "link relation"), "target": _text(link.target, "link target")}
+def _link(source: str, scope: str, link: Link) -> dict[str, str]:
+    target = _text(link.target, "link target")
+    return {
+        "relation": _text(link.relation, "link relation"),
+        "target": doc_id(source, scope, target) if link.is_source_id else target,
+    }

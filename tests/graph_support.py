@@ -128,7 +128,7 @@ class Server:
     url: str
     client: httpx.Client
 
-    def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+    def ask(self, query: str, **variables: object) -> dict[str, Any]:
         """Send a GraphQL query; give the one thing that it asks for."""
         response = self.client.post(f"{self.url}/graphql", json={"query": query, "variables": variables})
         answer = response.raise_for_status().json()

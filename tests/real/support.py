@@ -32,7 +32,7 @@ from resources.connectors.files import FilesConnector
 from resources.discovery import connectors
 from resources.fetch import Fetched, FetchOptions, ScopeFetch
 from resources.known import known
-from resources.load import Loaded, load
+from resources.load import Loaded, load_all
 from resources.lock import is_free
 from resources.publish import KEPT, publish
 from resources.rawlog import RawLog
@@ -74,8 +74,8 @@ class Store:
             return ScopeFetch(connector, "files", log, held, options).run()
 
     def load(self) -> list[Loaded]:
-        with self.warehouse.locked("loading"), self.warehouse.connect() as connection:
-            return list(load(connection, self.raw_log, connectors(), self.warehouse.attachments))
+        with self.warehouse.locked("loading"):
+            return load_all(self.warehouse, self.raw_log, connectors())
 
     def publish(self) -> Path | None:
         with self.warehouse.locked("publishing"):
@@ -217,8 +217,7 @@ class Witness:
         if loaded:
             status = connection.execute("SELECT batches_count, cursor FROM sync_status").fetchall()
             assert status == [loaded[-1]]
-        for table in TABLES:
-            connection.sql(f"FROM {table} AS t").aggregate("count(*), bit_xor(hash(t))").fetchall()
+        contents(connection)
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -283,10 +282,19 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def start(*arguments: str) -> "subprocess.Popen[str]":
-    """Start a program of this module, to talk with through its standard streams."""
+@contextmanager
+def started(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """Start a program of this module, to talk with until the block ends: then its input ends, and so must it."""
     pipe = subprocess.PIPE
-    return subprocess.Popen(program(*arguments), env=_environment(), cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+    process = subprocess.Popen(program(*arguments), env=_environment(), cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+    try:
+        yield process
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 def answer(process: "subprocess.Popen[str]", question: object = None) -> Any:  # noqa: ANN401 -- JSON
@@ -299,12 +307,6 @@ def answer(process: "subprocess.Popen[str]", question: object = None) -> Any:  #
     line = process.stdout.readline()
     assert line, f"{process.args!r} ended without an answer"
     return json.loads(line)
-
-
-def stop(process: "subprocess.Popen[str]") -> None:
-    """End a program that reads its standard input."""
-    process.communicate(timeout=60)
-    assert process.returncode == 0
 
 
 def _say(value: object) -> None:
@@ -356,9 +358,10 @@ def _enter(pipe: int, phase: str) -> None:
 def _victim(store: Store, pipe: int, *, seed: int, rounds: int) -> None:
     """Change the tree and sync it, over and over; say what is being done. Never returns."""
     try:
-        chance = random.Random(seed)  # noqa: S311 -- a test that can be repeated
+        chance, parent = random.Random(seed), os.getppid()  # noqa: S311 -- a test that can be repeated
         for _ in range(rounds):
-            _round(store, pipe, chance)
+            if os.getppid() == parent:  # else the test is over, and failed
+                _round(store, pipe, chance)
         _enter(pipe, "change")
     except BaseException:  # noqa: BLE001 -- whatever it is, the test must hear of it
         os.write(pipe, traceback.format_exc().encode())
@@ -442,7 +445,8 @@ def reader(store: Store) -> None:
 def contents(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Give a digest of each table, over every value in it."""
     digest = "count(*) || '-' || coalesce(bit_xor(hash(t)), 0)"
-    return [row[0] for table in TABLES for row in connection.sql(f"FROM {table} AS t").aggregate(digest).fetchall()]
+    queries = [f"SELECT {digest} FROM {table} AS t" for table in TABLES]  # noqa: S608 -- our own names
+    return [row[0] for query in queries for row in connection.execute(query).fetchall()]
 
 
 def intruder(store: Store) -> None:

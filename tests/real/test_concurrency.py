@@ -26,8 +26,7 @@ from tests.real.support import (
     files_in,
     outcome,
     read_only,
-    start,
-    stop,
+    started,
 )
 
 pytestmark = pytest.mark.real
@@ -50,10 +49,12 @@ def chance() -> random.Random:
 
 def test_rivals_that_fetch_load_and_publish_at_once_lose_and_double_nothing(store: Store, tmp_path: Path) -> None:
     rounds = 12
-    rivals = [start("rival", *store.arguments(), str(seed), str(rounds)) for seed in range(2)]
-    made = [snapshot for rival in rivals for snapshot in answer(rival) if snapshot]
-    for rival in rivals:
-        stop(rival)
+    with ExitStack() as started_rivals:
+        rivals = [
+            started_rivals.enter_context(started("rival", *store.arguments(), str(seed), str(rounds)))
+            for seed in range(2)
+        ]
+        made = [snapshot for rival in rivals for snapshot in answer(rival) if snapshot]
     assert len(set(made)) == len(made) > rounds  # each made its own; where one published for both, the other made none
     Witness(store, tmp_path / "scratch").look()
     store.sync()
@@ -89,8 +90,7 @@ def test_a_reader_keeps_its_snapshot_through_ten_publications(store: Store) -> N
         seen = []
         for number in range(10):
             if number in {0, 5}:
-                reader = start("reader", *store.arguments())
-                open_readers.callback(stop, reader)
+                reader = open_readers.enter_context(started("reader", *store.arguments()))
                 readers.append(reader)
                 seen.append(answer(reader, "what do you hold?"))
             (store.tree / f"new-{number}.txt").write_text("news")
@@ -103,30 +103,28 @@ def test_a_reader_keeps_its_snapshot_through_ten_publications(store: Store) -> N
 
 
 def test_no_second_writer_gets_in_while_snapshots_are_made(store: Store) -> None:
-    intruder = start("intruder", *store.arguments())
-    assert answer(intruder, "how goes it, while nobody writes?")["refused"] == 0
-    with store.warehouse.locked("publishing"):
-        answer(intruder, "how went it, until now?")
-        for _ in range(10):
-            shutil.rmtree(store.warehouse.published)
-            assert publish.publish(store.warehouse)
-        counts = answer(intruder, "how went it, while snapshots were made?")
-    assert counts["entered"] == 0
-    assert counts["refused"] > 0
-    stop(intruder)
+    with started("intruder", *store.arguments()) as intruder:
+        assert answer(intruder, "how goes it, while nobody writes?")["refused"] == 0
+        with store.warehouse.locked("publishing"):
+            answer(intruder, "how went it, until now?")
+            for _ in range(10):
+                shutil.rmtree(store.warehouse.published)
+                assert publish.publish(store.warehouse)
+            counts = answer(intruder, "how went it, while snapshots were made?")
+        assert counts["entered"] == 0
+        assert counts["refused"] > 0
 
 
 def test_copying_the_open_file_as_publish_does_keeps_duckdbs_own_lock(store: Store, tmp_path: Path) -> None:
-    opener = start("opener", *store.arguments())
-    assert answer(opener, "alone?") == "opened"
-    with store.warehouse.connect():
-        assert "Conflicting lock is held" in answer(opener, "beside a writer?")
-        publish._copy(store.warehouse.path, tmp_path / "copy.duckdb")
-        assert "Conflicting lock is held" in answer(opener, "after a copy by another process?")
-        # Why it is another process that copies: to close the file anywhere in this one drops the lock.
-        store.warehouse.path.read_bytes()
-        assert answer(opener, "after a copy by the writer itself?") == "opened"
-    stop(opener)
+    with started("opener", *store.arguments()) as opener:
+        assert answer(opener, "alone?") == "opened"
+        with store.warehouse.connect():
+            assert "Conflicting lock is held" in answer(opener, "beside a writer?")
+            publish._copy(store.warehouse.path, tmp_path / "copy.duckdb")
+            assert "Conflicting lock is held" in answer(opener, "after a copy by another process?")
+            # Why it is another process that copies: to close the file anywhere in this one drops the lock.
+            store.warehouse.path.read_bytes()
+            assert answer(opener, "after a copy by the writer itself?") == "opened"
 
 
 @pytest.fixture
@@ -174,7 +172,6 @@ def test_a_full_disk_fails_readably_and_costs_nothing(small_disk: Path, tmp_path
 
 
 def attempt(store: Store) -> dict[str, str]:
-    process = start("attempt", *store.arguments())
-    said: dict[str, str] = answer(process)
-    stop(process)
+    with started("attempt", *store.arguments()) as process:
+        said: dict[str, str] = answer(process)
     return said

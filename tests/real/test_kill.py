@@ -22,8 +22,7 @@ from tests.real.support import (
     assert_complete,
     assert_tidy,
     change,
-    start,
-    stop,
+    started,
 )
 
 pytestmark = pytest.mark.real
@@ -40,21 +39,20 @@ def test_a_process_killed_at_any_moment_loses_and_doubles_nothing(tmp_path: Path
     change(store.tree, chance, 800)
     witness = Witness(store, tmp_path / "scratch")
     hit: Counter[str] = Counter()
-    zygote = start("zygote", *store.arguments())
-    quiet = answer(zygote, {"victim": {"seed": 0, "rounds": 3}, "phase": None, "kill_after": None})
-    assert quiet["errors"] == []
-    lengths = _lengths(quiet["phases"])
-    log.info("quiet: %s", lengths)
-    for number in range(KILLS):
-        # Half of the kills anywhere in a round, half in a phase: the shorter ones would hardly ever be hit.
-        phase = chance.choice((None, None, "load", "publish"))
-        after = chance.uniform(0, lengths[phase])
-        said = answer(zygote, {"victim": {"seed": number, "rounds": 1_000}, "phase": phase, "kill_after": after})
-        assert said["errors"] == []
-        assert said["is_killed"]
-        hit[said["phases"][-1].split()[0] if said["phases"] else "start"] += 1
-        witness.look()
-    stop(zygote)
+    with started("zygote", *store.arguments()) as zygote:
+        quiet = answer(zygote, {"victim": {"seed": 0, "rounds": 3}, "phase": None, "kill_after": None})
+        assert quiet["errors"] == []
+        lengths = _lengths(quiet["phases"])
+        log.info("quiet: %s", lengths)
+        for number in range(KILLS):
+            # Half of the kills anywhere in a round, half in a phase: the shorter ones would hardly ever be hit.
+            phase = chance.choice((None, None, "load", "publish"))
+            after = chance.uniform(0, lengths[phase])
+            said = answer(zygote, {"victim": {"seed": number, "rounds": 1_000}, "phase": phase, "kill_after": after})
+            assert said["errors"] == []
+            assert said["is_killed"]
+            hit[said["phases"][-1].split()[0] if said["phases"] else "start"] += 1
+            witness.look()
     log.info("%d kills: %s, %d batches", KILLS, dict(hit), len(witness.batches))
     assert min(hit["fetch"], hit["load"], hit["publish"]) > 0
     (store.tree / "last.txt").write_text("so that there is something to publish")

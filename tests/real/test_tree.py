@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.support import Project, Store, Sync, answer, change, files_in, outcome, read_only, start, stop
+from tests.real.support import Project, Store, Sync, answer, change, files_in, outcome, read_only, started
 
 pytestmark = pytest.mark.real
 
@@ -258,7 +258,6 @@ def test_what_may_not_be_read_is_said_and_is_not_taken_for_gone(public: Path) ->
 
 
 def as_nobody(store: Store) -> dict[str, str]:
-    process = start("attempt_as_nobody", *store.arguments())
-    said: dict[str, str] = answer(process)
-    stop(process)
+    with started("attempt_as_nobody", *store.arguments()) as process:
+        said: dict[str, str] = answer(process)
     return said

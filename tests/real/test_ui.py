@@ -60,7 +60,7 @@ class Browser:
     tab: ClientConnection
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+    def call(self, method: str, **parameters: object) -> dict[str, Any]:
         number = next(self._numbers)
         self.tab.send(json.dumps({"id": number, "method": method, "params": parameters}))
         while (answer := json.loads(self.tab.recv(timeout=60))).get("id") != number:
@@ -157,7 +157,7 @@ def test_an_operator_sees_the_graph_the_failure_and_the_way_back(tmp_path: Path)
         await_load(server, after=first)
         page.open(f"{server.url}/assets/raw/notes?view=partitions&partition=team%2Fminutes", "team/minutes", "created")
         page.picture(pictures / "6-green-again.png")
-        page.open(f"{server.url}/assets/documents", "handbook", "dagster/row_count")
+        page.open(f"{server.url}/assets/documents", "Upstream assets", "handbook")
         page.picture(pictures / "7-documents.png")
         page.open(f"{server.url}/jobs/sync_notes", "raw__notes")
         page.picture(pictures / "8-job.png")
