@@ -53,10 +53,17 @@ def normalize(source: str, scope: str, records: Iterable[Record], mapping: Mappe
 
 
 def storable(text: str) -> str:
-    r"""Give text that Arrow, DuckDB and every reader take: without NUL; lone surrogates as `\udc80` escapes."""
+    r"""Give text that Arrow, DuckDB and every reader take: NUL and lone surrogates as escapes, `\x00` and `\udc80`.
+
+    Escaped and not dropped: two ids that differ must not become one.
+    """
     if "\x00" in text:
-        text = text.replace("\x00", "")
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+        text = text.replace("\x00", r"\x00")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text
 
 
 def _table(rows: Iterable[_Row]) -> pa.Table:

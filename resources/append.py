@@ -14,6 +14,8 @@ from resources.rawlog import ScopeLog
 BATCH_RECORDS = 5_000
 BATCH_BYTES = 4_000_000
 BATCH_SECONDS = 30.0
+_LOOK_BACK = 4
+"""A sync ends with at most a batch of records, an empty one and a census; beyond that, the search is not worth it."""
 
 
 def utc_now() -> datetime:
@@ -49,10 +51,25 @@ class Appender:
         if self.newest is None:
             return
         self.cursor = self.newest.cursor
-        # Only the newest batch can be compared with: an older form may have been replaced or found gone since.
-        if self.newest.kind == "records" and self.newest.connector_version == self.connector_version:
-            rows = self.log.read(self.newest, ["source_id", "record_hash"]).to_pydict()
-            self._recent = dict(zip(rows["source_id"], rows["record_hash"], strict=True))
+        self._recent = self._last_hashes(self.newest)
+
+    def _last_hashes(self, batch: Batch | None) -> dict[str, str]:
+        """Give the hash of each record of the last batch that has records, but for those that a later census judged.
+
+        Older batches say nothing: their records may have been replaced since.
+        """
+        judged: set[str | None] = set()
+        for _ in range(_LOOK_BACK):
+            if batch is None or batch.connector_version != self.connector_version:
+                break
+            if batch.records_count:
+                rows = self.log.read(batch, ["source_id", "record_hash"]).to_pydict()
+                hashes = zip(rows["source_id"], rows["record_hash"], strict=True)
+                return {source_id: record_hash for source_id, record_hash in hashes if source_id not in judged}
+            if batch.kind == "census":
+                judged.update(self.log.read(batch, ["source_id"])["source_id"].to_pylist())
+            batch = self.log.batch(batch.sequence - 1)
+        return {}
 
     def append(self, pages: Iterable[Page], *, max_pages: int | None = None) -> bool:
         """Store pages until they end or the budget is spent; tell whether the scope is caught up.
@@ -164,5 +181,6 @@ class Appender:
         self.log.write(batch, rows)
         self.newest = batch
         self.batches_count += 1
-        self._recent = {row["source_id"]: row["record_hash"] for row in rows} if kind == "records" else {}
+        if batch.records_count:
+            self._recent = {row["source_id"]: row["record_hash"] for row in rows}
         self._rows, self._bytes, self._started = [], 0, time.monotonic()

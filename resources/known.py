@@ -83,7 +83,13 @@ class Known:
 @contextmanager
 def known(snapshot: Path, memory_limit: str) -> Iterator[Known]:
     """Open the snapshot (a symlink; it may not exist yet) for the length of a fetch."""
-    with duckdb.connect(config={"memory_limit": memory_limit, "threads": 1}) as connection:
+    # Without a folder of ours, DuckDB would spill what does not fit into the working directory.
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": memory_limit,
+        "temp_directory": str(snapshot.with_name("tmp")),
+        "threads": 1,
+    }
+    with duckdb.connect(config=settings) as connection:
         has_snapshot = snapshot.exists()
         if has_snapshot:
             path = str(snapshot.resolve()).replace("'", "''")

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from select import select
 from tempfile import TemporaryDirectory
@@ -239,7 +239,7 @@ def assert_complete(store: Store, scratch: Path) -> None:
     documents, rejects = outcome(store.warehouse.snapshot)
     assert {row[0] for row in documents} | {row[0] for row in rejects} == files_in(store.tree)
     assert len(documents) + len(rejects) == len(files_in(store.tree))
-    fresh = Store(store.tree, scratch / "fresh")
+    fresh = replace(store, data=scratch / "fresh", raw="")
     fresh.sync()
     assert (documents, rejects) == outcome(fresh.warehouse.snapshot)
     assert_replays(store, scratch / "replayed")
@@ -247,7 +247,7 @@ def assert_complete(store: Store, scratch: Path) -> None:
 
 def assert_replays(store: Store, data: Path) -> None:
     """The log alone gives the same tables, row by row: nothing in them is of the clock but `warehouse.created_at`."""
-    replayed = Store(store.tree, data, raw=store.raw_log.root)
+    replayed = replace(store, data=data, raw=store.raw_log.root)
     replayed.load()
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{store.warehouse.snapshot.resolve()}' AS live (READ_ONLY)")

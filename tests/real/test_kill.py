@@ -70,9 +70,9 @@ def test_a_killed_command_leaves_nothing_that_the_next_one_waits_for(
     chance = random.Random(20_260)  # noqa: S311 -- a test that can be repeated
     change(tree, chance, 300)
     project = Project.make(tmp_path / "project", tree, brake_ids=10_000)
-    started = time.monotonic()
+    begun_at = time.monotonic()
     assert project.sync().report["ok"]
-    length = time.monotonic() - started
+    length = time.monotonic() - begun_at
     witness = Witness(project.store(tree), tmp_path / "scratch")
     for _ in range(COMMAND_KILLS):
         change(tree, chance, 30)
