@@ -15,7 +15,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 
 CHECKS := check-format check-lint check-types check-imports check-dependencies check-definitions
 
-.PHONY: help sync dev test test-real check $(CHECKS) bench lock clean
+.PHONY: help sync dev test test-real check $(CHECKS) bench docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,6 +61,9 @@ check-definitions: $(INSTALLED) ## dagster: the code location and dagster.yaml l
 bench: $(INSTALLED) ## measure the figures of the README
 	@$(BIN)/python -m bench.files
 	@$(BIN)/python -m bench.overhead
+
+docs: $(INSTALLED) ## write docs/reference/tables.md anew, from the comments of a fresh warehouse
+	@$(BIN)/python -m scripts.tables > docs/reference/tables.md
 
 lock: ## write requirements.lock from pyproject.toml (needs uv; keeps the versions that still fit)
 	@uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \

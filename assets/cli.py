@@ -5,7 +5,7 @@ Exit codes: 0 everything asked for was done, 1 some scope failed or nothing coul
 
 import json
 import logging
-import sys
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -29,8 +29,8 @@ from ingestion.redact import redact
 from resources.sources import load_config, require_environment, resolved_connector, secrets, warehouse
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-_WIDTH = None if sys.stdout.isatty() else 120
-"""A file or a pipe has no width, and rich would take 80 columns, too few for the tables."""
+_WIDTH = max(shutil.get_terminal_size().columns, 120)
+"""In 80 columns, which a pipe counts as, rich would leave no room for the names of source and scope."""
 _out = Console(width=_WIDTH, soft_wrap=True)
 _err = Console(stderr=True, soft_wrap=True)
 

@@ -8,7 +8,7 @@ import dagster as dg
 
 from ingestion import schema
 from resources.fetch import Fetched
-from resources.load import Loaded
+from resources.wave import Loaded
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,10 @@ class Runner:
             run_config={**_QUIET, **(run_config or {})},
             raise_on_error=False,
         )
-        return RunResult(self.instance, result.run_id)
+        ended = RunResult(self.instance, result.run_id)
+        if ended.is_interrupted:  # Dagster takes Ctrl-C for a failure of the step: the operator means all that follows
+            raise KeyboardInterrupt
+        return ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,12 @@ class RunResult:
             elif event.is_failure and not failed:
                 failed.append((event.message or "the run failed", {}))
         return failed
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Tell whether Ctrl-C ended the run."""
+        errors = (event.step_failure_data.error for event in self.events() if event.is_step_failure)
+        return any(error is not None and error.cls_name == "DagsterExecutionInterruptedError" for error in errors)
 
     def failed_checks(self) -> list[str]:
         """Give a line for each asset check that did not pass."""

@@ -60,8 +60,9 @@ def statuses(found: Sequence[ScopeStatus]) -> Table:
     table = _table()
     for column in ("live", "upstream", "tombstoned", "rejected"):
         table.add_column(column, justify="right", no_wrap=True)
-    for column in ("caught up", "last fetched (UTC)", "remark"):
+    for column in ("caught up", "last fetched (UTC)"):
         table.add_column(column, no_wrap=True)
+    table.add_column("remark")
     for one in found:
         remark = (
             "[red]last fetch failed[/]" if one.is_failed else f"[red]held: {escape(one.held)}[/]" if one.held else ""

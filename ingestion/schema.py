@@ -177,6 +177,8 @@ VIEW_COLUMNS = {
     "newest_document_at": "The newest updated_at of the scope's documents.",
     "batches_count": "Batches of the raw log.",
     "format_version": "The form of this file.",
-    "created_at": "When it was created upstream (UTC).",
+    "warehouse.created_at": "When this file was made.",
+    "attachments.url": "Where the file is upstream.",
+    "sync_status.live_count": "Documents that are live.",
 }
-"""Descriptions of the columns that only views have."""
+"""Descriptions of the columns that only views have, and of those that mean something else in one of them."""

@@ -43,15 +43,12 @@ class Appender:
     _bytes: int = 0
     _started: float = field(default_factory=time.monotonic)
     _page: tuple[str | None, dict[str, str]] | None = None
-    _recent: dict[str, str] = field(default_factory=dict)
-    """The hash of each record in the newest batch and in the rows to come: what comes again unchanged is left out."""
+    _recent: dict[str, str] | None = None
+    """The hash of each record in the last records and in the rows to come: what comes again unchanged is left out."""
 
     def __post_init__(self) -> None:
         """Go on from the newest batch."""
-        if self.newest is None:
-            return
-        self.cursor = self.newest.cursor
-        self._recent = self._last_hashes(self.newest)
+        self.cursor = self.newest.cursor if self.newest else None
 
     def _last_hashes(self, batch: Batch | None) -> dict[str, str]:
         """Give the hash of each record of the last batch that has records, but for those that a later census judged.
@@ -129,6 +126,8 @@ class Appender:
         if hashes and (page.cursor, hashes) == self._page:
             raise ConnectorError(f"{self.connector} gave one page twice with one cursor: it would never end")
         self._page = (page.cursor, hashes)
+        if self._recent is None:  # most syncs bring nothing, and need not read this
+            self._recent = self._last_hashes(self.newest)
         for row in rows:
             if self._recent.get(row["source_id"]) != row["record_hash"]:
                 self._recent[row["source_id"]] = row["record_hash"]

@@ -1,6 +1,7 @@
 """The published snapshot: a copy that readers open and keep, swapped in whole (law 7)."""
 
 import hashlib
+import logging
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from resources.warehouse import Warehouse, attach, quoted
 KEPT = 3
 """The current snapshot and two old ones, for readers that have them open on a file system that minds."""
 _FREE_SHARE = 0.3
+
+_log = logging.getLogger(__name__)
 
 
 def publish(warehouse: Warehouse) -> Path | None:
@@ -83,13 +86,18 @@ def _compact(warehouse: Warehouse) -> None:
     """
     temporary = warehouse.path.with_name("compact.tmp")
     temporary.unlink(missing_ok=True)
-    with duckdb.connect(config=warehouse.settings()) as connection:
-        connection.execute(f"ATTACH {quoted(str(warehouse.path))} AS sparse (READ_ONLY)")
-        attach(connection, temporary, "compact")
-        connection.execute("COPY FROM DATABASE sparse TO compact")
-        connection.execute("CHECKPOINT compact")
-    _sync_file(temporary)
-    temporary.replace(warehouse.path)
+    try:
+        with duckdb.connect(config=warehouse.settings()) as connection:
+            connection.execute(f"ATTACH {quoted(str(warehouse.path))} AS sparse (READ_ONLY)")
+            attach(connection, temporary, "compact")
+            connection.execute("COPY FROM DATABASE sparse TO compact")
+            connection.execute("CHECKPOINT compact")
+        _sync_file(temporary)
+        temporary.replace(warehouse.path)
+    except duckdb.OutOfMemoryException:  # long documents close together: a sparse snapshot is better than none
+        _log.warning("memory_limit %s is too little to compact the warehouse", warehouse.memory_limit)
+    finally:
+        temporary.unlink(missing_ok=True)
     sync_folder(warehouse.path.parent)
 
 

@@ -135,7 +135,8 @@ def _create(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _comment(connection: duckdb.DuckDBPyConnection) -> None:
     """Describe every table, and every column of every table and view, where a SQL client shows it."""
-    described = {column.name: column.description for _, columns in schema.TABLES.values() for column in columns}
+    tables = [columns for _, columns in schema.TABLES.values()]
+    described = {column.name: column.description for columns in reversed(tables) for column in columns}  # documents win
     described |= schema.VIEW_COLUMNS
     for name, (description, _) in schema.TABLES.items():
         connection.execute(f"COMMENT ON TABLE {name} IS {quoted(description)}")
@@ -144,4 +145,5 @@ def _comment(connection: duckdb.DuckDBPyConnection) -> None:
     ).fetchall()
     for table, column in columns:
         own = {c.name: c.description for c in schema.TABLES.get(table, ("", ()))[1]}
-        connection.execute(f"COMMENT ON COLUMN {table}.{column} IS {quoted(own.get(column) or described[column])}")
+        text = own.get(column) or described.get(f"{table}.{column}") or described[column]
+        connection.execute(f"COMMENT ON COLUMN {table}.{column} IS {quoted(text)}")

@@ -16,4 +16,12 @@ if ((${#missing[@]})) && command -v apt-get >/dev/null && ((EUID == 0)); then
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
+# A server that speaks S3, in an environment of its own: it would bring 40 packages into the project's.
+moto=.venv/moto
+if [[ ! -x $moto/bin/moto_server ]]; then
+    echo "== installing moto"
+    .venv/bin/python -m venv "$moto"
+    "$moto/bin/python" -m pip install --quiet --disable-pip-version-check 'moto[s3]==5.2.5' flask==3.1.3 flask-cors==6.0.5
+fi
+
 exec .venv/bin/python -m pytest -m real "$@"

@@ -118,7 +118,13 @@ def start(folder: Path, arguments: Sequence[str], **values: str) -> subprocess.P
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_take_interrupts,  # noqa: PLW1509 -- no threads here
     )
+
+
+def _take_interrupts() -> None:
+    """Be interruptible: whoever starts the tests in the background has SIGINT ignored, and a child inherits that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
@@ -193,8 +199,7 @@ def served(folder: Path) -> Iterator[Server]:
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            # Whoever starts the tests in the background has SIGINT ignored, and a child inherits that.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+            preexec_fn=_take_interrupts,  # noqa: PLW1509 -- no threads here
         ) as process,
         httpx.Client(timeout=60) as client,
     ):

@@ -12,11 +12,12 @@ from ingestion import schema
 from resources.connector import Connector
 from resources.fetch import Fetched, FetchOptions, ScopeFetch
 from resources.known import known
-from resources.load import Loaded, load
+from resources.load import load
 from resources.publish import publish
 from resources.rawlog import RawLog
 from resources.sql import statement
 from resources.warehouse import Warehouse
+from resources.wave import Loaded
 from tests.scripted import KINDS, UPSTREAMS, Complete, Listed, Upstream
 
 SOURCE, SCOPE = "source", "scope"

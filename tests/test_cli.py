@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from assets.cli import _wanted, app
 from assets.definitions import build
 from assets.raw import SyncConfig
-from assets.runs import Runner, close_dead_runs
+from assets.runs import Runner
 from resources.lock import exclusive
 from resources.sources import load_config
 from tests.graph_support import configured, home, start, write_files
@@ -106,9 +106,12 @@ def test_sync_gives_one_json_object_with_a_row_per_scope(folder: Path, instance:
         ("sync_notes", "SUCCESS"),
     ]  # the web page shows them
 
-    again = run_json("sync", "notes:first")
-    assert by_scope(again, "created", "updated", "unchanged") == {"notes:first": (0, 0, 3)}
-    assert again["snapshot"] == report["snapshot"]
+    snapshots = [report["snapshot"]]
+    while snapshots[-1:] != snapshots[-2:-1]:  # the cursor may still have to pass files that were young at first
+        assert len(snapshots) < 5
+        again = run_json("sync", "notes:first")
+        assert by_scope(again, "created", "updated", "unchanged") == {"notes:first": (0, 0, 3)}
+        snapshots.append(again["snapshot"])
 
 
 def test_a_scope_that_fails_is_told_and_the_others_are_published(folder: Path) -> None:
@@ -209,15 +212,15 @@ def test_the_variable_tributary_config_names_another_file(folder: Path, monkeypa
 
 
 def test_a_budget_of_pages_is_no_failure_and_the_next_run_continues(folder: Path) -> None:
-    write_files(folder / "book", *(f"{number:04}.md" for number in range(1_200)))
+    write_files(folder / "book", *(f"{number:04}.md" for number in range(1_009)))
     reports = [run_json("sync", "hand-book", "--max-pages", "1")]
     assert by_scope(reports[0], "created", "caught_up", "error") == {"hand-book:book": (500, False, None)}
     assert reports[0]["ok"] is True
     while not reports[-1]["scopes"][0]["caught_up"]:
         assert len(reports) < 20
         reports.append(run_json("sync", "hand-book", "--max-pages", "1"))
-    assert sum(report["scopes"][0]["created"] for report in reports) == 1_201
-    assert rows(folder, "SELECT count(*) FROM documents") == [(1_201,)]
+    assert sum(report["scopes"][0]["created"] for report in reports) == 1_010
+    assert rows(folder, "SELECT count(*) FROM documents") == [(1_010,)]
 
 
 def test_deletions_that_the_brake_holds_are_approved_on_the_command_line(folder: Path) -> None:
@@ -263,7 +266,7 @@ def test_status_tells_of_each_scope_before_and_after_its_first_sync(folder: Path
     before = run_json("status")
     assert list(by_scope(before)) == ["notes:first", "notes:second", "notes:mail:box", "hand-book:book"]
     assert {one["last_fetched_at"] for one in before["scopes"]} == {None}
-    run("sync", "notes")
+    run("sync", "notes:first")
     after = {one["scope"]: one for one in run_json("status")["scopes"]}
     assert (after["first"]["live"], after["first"]["upstream"], after["first"]["caught_up"]) == (3, 3, True)
     assert after["first"]["last_fetched_at"] > after["first"]["last_batch_at"]
@@ -271,8 +274,8 @@ def test_status_tells_of_each_scope_before_and_after_its_first_sync(folder: Path
     table, _ = run("status")
     assert [line.split()[:3] for line in table.splitlines()[1:]] == [
         ["notes", "first", "3"],
-        ["notes", "second", "1"],
-        ["notes", "mail:box", "1"],
+        ["notes", "second", "0"],
+        ["notes", "mail:box", "0"],
         ["hand-book", "book", "0"],
     ]
 
@@ -352,55 +355,44 @@ def test_a_killed_command_holds_up_nobody(folder: Path, instance: dg.DagsterInst
     with exclusive(folder / "data/locks/raw-notes.lock", "a test", timeout=0):
         process = start(folder, ["sync", "notes", "--json"])
         wait_until(lambda: holds_slot(instance), process)  # it waits for our lock, in the middle of its run
+        run("status")
+        assert [one.status.value for one in instance.get_runs()] == ["STARTED"]  # one that lives is left alone
         process.kill()
         process.communicate()
     assert holds_slot(instance)
-    assert run_json("sync")["ok"] is True
+    assert run_json("sync", "notes")["ok"] is True
     assert not holds_slot(instance)
     runs = instance.get_runs()
     assert sorted((one.job_name, one.status.value) for one in runs) == [
         ("load", "SUCCESS"),
-        ("sync_hand_book", "SUCCESS"),
         ("sync_notes", "FAILURE"),
         ("sync_notes", "SUCCESS"),
     ]
     assert [path.name for path in (folder / "data/locks").glob("process-*")] == []
 
 
-def test_a_command_that_runs_is_not_taken_for_dead(folder: Path, instance: dg.DagsterInstance) -> None:
+def test_an_interrupt_ends_the_command_and_frees_its_place(folder: Path, instance: dg.DagsterInstance) -> None:
     with exclusive(folder / "data/locks/raw-notes.lock", "a test", timeout=0):
-        process = start(folder, ["sync", "notes:first", "--json"])
-        wait_until(lambda: holds_slot(instance), process)
-        close_dead_runs(instance, "data")
-        assert [one.status.value for one in instance.get_runs()] == ["STARTED"]
-        assert run_json("status")["scopes"]
-        assert [one.status.value for one in instance.get_runs()] == ["STARTED"]
-    stdout, stderr = process.communicate()
-    assert (process.returncode, stderr) == (0, "")
-    assert json.loads(stdout)["ok"] is True
-
-
-def test_an_interrupt_ends_the_run_and_frees_its_place(folder: Path, instance: dg.DagsterInstance) -> None:
-    with exclusive(folder / "data/locks/raw-notes.lock", "a test", timeout=0):
-        process = start(folder, ["sync", "notes", "--json"])
+        process = start(folder, ["sync", "--json"])
         wait_until(lambda: holds_slot(instance), process)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate()
-    assert process.returncode != 0
-    assert "Traceback" not in stdout + stderr
-    assert all(one.is_finished for one in instance.get_runs())
+    assert (process.returncode, stdout) == (130, "")
+    assert "Traceback" not in stderr
+    runs = instance.get_runs()
+    assert [(one.job_name, one.status.value) for one in runs] == [("sync_notes", "FAILURE")]  # and nothing after it
     assert not holds_slot(instance)
 
 
 def test_two_commands_at_once_end_well_and_double_nothing(folder: Path) -> None:
     write_files(folder / "first", *(f"more-{number}.md" for number in range(300)))
-    processes = [start(folder, ["sync", "--json"]) for _ in range(2)]
+    processes = [start(folder, ["sync", "notes", "--json"]) for _ in range(2)]
     reports = []
     for process in processes:
         stdout, stderr = process.communicate()
         assert (process.returncode, stderr) == (0, "")
         reports.append(json.loads(stdout))
     assert all(report["ok"] for report in reports)
-    assert sum(one["created"] for report in reports for one in report["scopes"]) == 306
-    assert rows(folder, "SELECT count(*), count(DISTINCT doc_id) FROM documents") == [(306, 306)]
-    assert rows(folder, "SELECT count(*) FROM document_versions") == [(306,)]
+    assert sum(one["created"] for report in reports for one in report["scopes"]) == 305
+    assert rows(folder, "SELECT count(*), count(DISTINCT doc_id) FROM documents") == [(305, 305)]
+    assert rows(folder, "SELECT count(*) FROM document_versions") == [(305,)]

@@ -69,7 +69,7 @@ def test_absent_keys_have_their_defaults() -> None:
 def test_nothing_of_a_config_can_be_changed() -> None:
     config = parse(VALID)
     with pytest.raises(ValueError, match="frozen"):
-        config.data = "x"
+        config.data = "x"  # type: ignore[misc]
     with pytest.raises(TypeError):
         config.sources["x"] = config.sources["github"]  # type: ignore[index]
     with pytest.raises(TypeError):

@@ -242,7 +242,7 @@ AS_OF = "SELECT doc_id, content, tags FROM documents_as_of($1) ORDER BY ALL"
 TestWorld = World.TestCase
 TestWorldWithoutGet = WorldWithoutGet.TestCase
 TestWorld.settings = TestWorldWithoutGet.settings = settings(
-    max_examples=settings().max_examples // 4, stateful_step_count=15
+    max_examples=settings().max_examples // 5, stateful_step_count=15
 )
 
 

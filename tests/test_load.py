@@ -62,7 +62,7 @@ def test_a_hostile_record_costs_one_record_at_most(tmp_path: Path, case: str) ->
     payload = owning(document("hostile") | fields)
     for name in ("good-1", "good-2", "hostile", "good-3"):
         site.upstream.put(name, payload if name == "hostile" else None)
-    site.census()
+    site.sync()
     rejects = site.rejects()
     if reason or rejects:
         assert list(rejects) == ["hostile"]
@@ -72,9 +72,19 @@ def test_a_hostile_record_costs_one_record_at_most(tmp_path: Path, case: str) ->
         assert sorted(site.live()) == GOOD
     else:
         assert sorted(site.live()) == [*GOOD, "hostile"]
+
+
+def test_all_hostile_records_together_replay_as_they_were_loaded(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    for case, (fields, _) in HOSTILE.items():
+        site.upstream.put(case, owning(document(case) | fields))
+    site.census()
+    assert set(site.rejects()) >= {case for case, (_, reason) in HOSTILE.items() if reason}
     before = site.tables()
     site.replay()
     assert site.tables() == before
+    site.census()
+    assert site.deleted() == set()
 
 
 @pytest.mark.parametrize("error", ["value", "memory", "recursion"])

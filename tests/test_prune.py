@@ -10,9 +10,10 @@ import sqlalchemy
 
 from assets.freshness import last_fetches
 from assets.prune import prune
-from assets.raw import asset_key
 from assets.runs import RunResult
 from tests.graph_support import Project, project, write_files
+
+ENDED, UNDER_WAY = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.STARTED
 
 
 @pytest.fixture
@@ -49,18 +50,19 @@ def pruned(made: Project, **config: int) -> set[str]:
 
 def test_the_newest_success_of_each_partition_outlives_any_age(made: Project) -> None:
     only_second = made.sync("notes", "second")
-    old = [made.sync("notes", "first") for _ in range(2)]
+    old = made.sync("notes", "first")
     newest = made.sync("notes", "first")
     failed = made.sync("notes", "missing")
-    age(made, 100, only_second, *old, newest, failed)
+    age(made, 100, only_second, old, newest, failed)
     before = last_fetches(made.instance, made.config.sources["notes"])
     assert pruned(made) == {only_second.run_id, newest.run_id}
     assert last_fetches(made.instance, made.config.sources["notes"]) == before
     assert made.statuses()["first"] == "MATERIALIZED"
+    assert [*(made.folder / "dagster").rglob(f"*{old.run_id}*")] == []  # no file of it is left either
+    assert [*(made.folder / "dagster").rglob(f"*{newest.run_id}*")] != []
 
 
 def test_the_newest_load_is_kept_too(made: Project) -> None:
-    made.sync("notes", "first")
     loads = [made.load(), made.load()]
     age(made, 100, *loads)
     left = pruned(made)
@@ -70,18 +72,9 @@ def test_the_newest_load_is_kept_too(made: Project) -> None:
 
 
 def test_young_runs_and_runs_under_way_are_kept(made: Project) -> None:
-    runs = [made.sync("notes", "first") for _ in range(4)]
-    under_way = made.instance.create_run_for_job(prune, status=dg.DagsterRunStatus.STARTED)
-    age(made, 10, runs[0])
-    age(made, 40, runs[1], RunResult(made.instance, under_way.run_id))
-    assert pruned(made) == {runs[0].run_id, runs[2].run_id, runs[3].run_id, under_way.run_id}
-    assert pruned(made, keep_days=5) & {run.run_id for run in runs} == {runs[2].run_id, runs[3].run_id}
-
-
-def test_a_run_that_is_forgotten_leaves_no_file(made: Project) -> None:
-    runs = [made.sync("notes", "first") for _ in range(2)]
-    age(made, 40, runs[0])
-    pruned(made)
-    left = [path.relative_to(made.folder) for path in (made.folder / "dagster").rglob(f"*{runs[0].run_id}*")]
-    assert left == []
-    assert made.instance.get_latest_materialization_event(asset_key("notes")) is not None
+    ids = [made.instance.create_run_for_job(prune, status=status).run_id for status in (*[ENDED] * 3, UNDER_WAY)]
+    young, old, ten_days, under_way = (RunResult(made.instance, one) for one in ids)
+    age(made, 10, ten_days)
+    age(made, 40, old, under_way)
+    assert pruned(made) == {young.run_id, ten_days.run_id, under_way.run_id}
+    assert pruned(made, keep_days=5) & set(ids) == {young.run_id, under_way.run_id}

@@ -186,11 +186,9 @@ def test_one_new_file_is_a_new_connector_and_its_secret_is_written_nowhere(tmp_p
     assert "mine: open: 1 records, caught up" in synced.stderr
     assert "mine: closed: failed: the vault refuses ***" in synced.stderr
     assert "mine: broken: failed: ValueError: https://vault/?key=***" in synced.stderr
-    checked = run(tmp_path, "-m", "assets", "check", VAULT_TOKEN=TOKEN)
-    assert "failed  mine: closed: the vault refuses ***" in checked.stdout
     replayed = run(tmp_path, "-m", "assets", "replay")  # without the secret
     assert replayed.returncode == 0
-    assert TOKEN not in synced.stdout + synced.stderr + checked.stdout + checked.stderr
+    assert TOKEN not in synced.stdout + synced.stderr
     files = [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
     assert len(files) > 10
     assert [path for path in files if TOKEN.encode() in path.read_bytes()] == []

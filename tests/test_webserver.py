@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.graph_support import home, served, write_files
+
+pytestmark = pytest.mark.real  # 35 seconds, nearly all of it the start and the stop of five processes
 
 
 def test_a_range_that_fails_in_one_scope_is_retried_until_all_are_green(tmp_path: Path) -> None:

@@ -32,12 +32,13 @@ from resources.connectors.files import FilesConnector
 from resources.discovery import connectors
 from resources.fetch import Fetched, FetchOptions, ScopeFetch
 from resources.known import known
-from resources.load import Loaded, load_all
+from resources.load import load_all
 from resources.lock import is_free
 from resources.publish import KEPT, publish
 from resources.rawlog import RawLog
 from resources.sql import statement
 from resources.warehouse import Warehouse
+from resources.wave import Loaded
 
 ROOT = Path(__file__).parents[2]
 SOURCE = "tree"

@@ -1,0 +1,147 @@
+"""One wave of batches, from rows to tables: what is new of them is mapped, and SQL does the rest."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from ingestion import schema
+from ingestion.errors import ConfigurationError
+from ingestion.model import Batch
+from resources.connector import Connector
+from resources.mapping import mapped
+from resources.sql import statement
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What one batch did."""
+
+    batch: Batch
+    created_count: int = 0
+    updated_count: int = 0
+    tombstoned_count: int = 0
+    rejected_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A batch that is not loaded, with its rows."""
+
+    batch: Batch
+    rows: pa.Table
+
+
+def load_wave(
+    connection: duckdb.DuckDBPyConnection,
+    wave: Sequence[Pending],
+    connectors: Mapping[str, type[Connector]],
+    attachments: Path,
+) -> list[Loaded]:
+    """Load batches of different scopes, within the caller's transaction; say what each did.
+
+    Leaves its input registered as `arrived`, `incoming`, `refused`, `verdicts` and `loaded`.
+    """
+    counts: dict[str, tuple[int, ...]] = {}
+    records = [pending for pending in wave if pending.batch.kind == "records" and pending.rows.num_rows]
+    if records:
+        counts |= _load_records(connection, records, connectors, attachments)
+    censuses = [pending for pending in wave if pending.batch.kind == "census" and pending.rows.num_rows]
+    if censuses:
+        counts |= _load_censuses(connection, censuses)
+    loaded = [Loaded(p.batch, *counts.get(p.batch.batch_id, ())) for p in wave]
+    connection.register(
+        "loaded", pa.Table.from_pylist([_loaded_row(one) for one in loaded], schema.arrow(schema.LOADED_BATCH))
+    )
+    connection.execute("INSERT INTO loaded_batches FROM loaded")
+    return loaded
+
+
+def _load_records(
+    connection: duckdb.DuckDBPyConnection,
+    wave: Sequence[Pending],
+    connectors: Mapping[str, type[Connector]],
+    attachments: Path,
+) -> dict[str, tuple[int, ...]]:
+    arrived = pa.concat_tables(_arrived(number, pending) for number, pending in enumerate(wave))
+    connection.register("arrived", arrived)
+    connection.execute(statement("load_arrived"))
+    fresh: dict[int, list[int]] = {}
+    for wave_number, row in connection.execute(
+        "SELECT wave_number, position FROM fresh_records ORDER BY wave_number, position"
+    ).fetchall():
+        fresh.setdefault(wave_number, []).append(row)
+    documents, refused = [], []
+    for number, rows in fresh.items():
+        batch = wave[number].batch
+        table, rejects = mapped(batch, wave[number].rows.take(rows), _connector(connectors, batch), attachments)
+        documents.append(table)
+        refused += rejects
+    connection.register(
+        "incoming", pa.concat_tables(documents) if documents else schema.arrow(schema.DOCUMENT).empty_table()
+    )
+    connection.register("refused", pa.Table.from_pylist(refused, schema.arrow(schema.REJECT)))
+    connection.execute(statement("load_documents"))
+    return {row[0]: tuple(map(int, row[1:])) for row in connection.execute(statement("load_counts")).fetchall()}
+
+
+def _connector(connectors: Mapping[str, type[Connector]], batch: Batch) -> type[Connector]:
+    if batch.connector not in connectors:
+        raise ConfigurationError(
+            f"{batch.path} was fetched by connector {batch.connector!r}, which is not there any more"
+        )
+    return connectors[batch.connector]
+
+
+def _arrived(number: int, pending: Pending) -> pa.Table:
+    """Give the keys of a batch's records, without their payloads."""
+    batch, count = pending.batch, pending.rows.num_rows
+    constants: dict[str, Any] = {
+        "source": batch.source,
+        "scope": batch.scope,
+        "batch_id": batch.batch_id,
+        "connector_version": batch.connector_version,
+        "wave_number": number,
+    }
+    return pa.table(
+        {
+            **{name: pa.repeat(pa.scalar(value), count) for name, value in constants.items()},
+            **{name: pending.rows[name].combine_chunks() for name in ("source_id", "record_hash", "fetched_at")},
+            "position": pa.array(range(count), pa.int64()),
+        }
+    )
+
+
+def _load_censuses(connection: duckdb.DuckDBPyConnection, wave: Sequence[Pending]) -> dict[str, tuple[int, ...]]:
+    rows = [
+        {
+            "source": pending.batch.source,
+            "scope": pending.batch.scope,
+            "batch_id": pending.batch.batch_id,
+            "written_at": pending.batch.written_at,
+            **row,
+        }
+        for pending in wave
+        for row in pending.rows.to_pylist()
+    ]
+    connection.register("verdicts", pa.Table.from_pylist(rows, schema.arrow(schema.VERDICT)))
+    connection.execute(statement("load_census"))
+    return {row[0]: tuple(map(int, row[1:])) for row in connection.execute(statement("load_census_counts")).fetchall()}
+
+
+def _loaded_row(loaded: Loaded) -> dict[str, Any]:
+    batch, census = loaded.batch, loaded.batch.census
+    return {
+        **{column.name: getattr(batch, column.name, None) for column in schema.LOADED_BATCH},
+        **{
+            name: getattr(loaded, name)
+            for name in ("created_count", "updated_count", "tombstoned_count", "rejected_count")
+        },
+        "live_count": census and census.live_count,
+        "missing_count": census and census.missing_count,
+        "is_held": census and census.is_held,
+        "census_reason": census and census.reason,
+    }
