@@ -17,6 +17,7 @@ from ingestion.config import Config
 from resources.lock import exclusive, is_free
 
 _PROCESS_TAG = "tributary/process"
+_OPENING_TIMEOUT = 60.0
 _IN_PROGRESS = [
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
@@ -110,7 +111,9 @@ def runner(definitions: dg.Definitions, data: str) -> Iterator[Runner]:
     os.environ.setdefault("DAGSTER_HOME", str(Path.cwd()))
     process = uuid.uuid4().hex
     lock = _process_lock(data, process)
-    with dg.DagsterInstance.get() as instance, exclusive(lock, "running jobs", timeout=0):
+    with exclusive(Path(data, "locks", "dagster.lock"), "opening the Dagster instance", timeout=_OPENING_TIMEOUT):
+        instance = dg.DagsterInstance.get()  # its first opening makes tables, which two processes at once cannot
+    with instance, exclusive(lock, "running jobs", timeout=0):
         close_dead_runs(instance, data)
         try:
             yield Runner(definitions, instance, process)

@@ -35,10 +35,10 @@ def publish(warehouse: Warehouse) -> Path | None:
     current = warehouse.current()
     if current and current.exists() and current.stem.endswith(name):
         return None
+    for leftover in (*folder.glob("*.tmp*"), *warehouse.path.parent.glob("compact.tmp*")):
+        leftover.unlink()
     if is_sparse:
         _compact(warehouse)
-    for leftover in folder.glob("*.tmp*"):
-        leftover.unlink()
     # The process id: a copy whose parent was killed may still be writing under its own name.
     temporary = folder / f"{os.getpid()}.tmp"
     try:
@@ -85,7 +85,6 @@ def _compact(warehouse: Warehouse) -> None:
     since the connection that made the last checkpoint is closed.
     """
     temporary = warehouse.path.with_name("compact.tmp")
-    temporary.unlink(missing_ok=True)
     try:
         with duckdb.connect(config=warehouse.settings()) as connection:
             connection.execute(f"ATTACH {quoted(str(warehouse.path))} AS sparse (READ_ONLY)")

@@ -90,7 +90,7 @@ def test_a_killed_command_leaves_nothing_that_the_next_one_waits_for(
     _assert_closed(project, length)
     assert_complete(project.store(tree), tmp_path)
     locks = sorted(path.name for path in (project.folder / "data" / "locks").iterdir())
-    assert locks == ["raw-tree.lock", "warehouse.lock"]
+    assert locks == ["dagster.lock", "raw-tree.lock", "warehouse.lock"]
 
 
 def _wait_for_work(project: Project, command: "subprocess.Popen[str]") -> None:

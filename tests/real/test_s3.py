@@ -66,8 +66,8 @@ def test_a_log_in_a_bucket_syncs_replays_and_resumes(bucket: str, tmp_path: Path
     assert said(other.fetch()) == (1, 2)  # the record, and the census that counts it
     other.load()
     other.publish()
-    store.sync()
     assert_replays(other, tmp_path / "others")
+    store.sync()
     assert_complete(store, tmp_path / "again")
 
 
