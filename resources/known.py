@@ -4,6 +4,7 @@ The fetch must not wait for the warehouse, whose one writer may be busy; the sna
 stands in the raw log. Without a snapshot the log alone gives the same answer, only slower.
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +17,11 @@ import pyarrow as pa
 from ingestion.normalize import storable
 from resources.rawlog import ScopeLog
 from resources.sql import statement
+from resources.warehouse import quoted
 
 _CHUNK = 50_000
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +94,14 @@ def known(snapshot: Path, memory_limit: str) -> Iterator[Known]:
         "threads": 1,
     }
     with duckdb.connect(config=settings) as connection:
-        has_snapshot = snapshot.exists()
-        if has_snapshot:
-            path = str(snapshot.resolve()).replace("'", "''")
-            connection.execute(f"ATTACH '{path}' AS snapshot (READ_ONLY)")
-        yield Known(connection, has_snapshot=has_snapshot)
+        yield Known(connection, has_snapshot=snapshot.exists() and _attach(connection, snapshot))
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, snapshot: Path) -> bool:
+    """Attach the snapshot; a damaged one is passed over, since the raw log says the same."""
+    try:
+        connection.execute(f"ATTACH {quoted(str(snapshot.resolve()))} AS snapshot (READ_ONLY)")
+    except duckdb.Error as error:
+        _log.warning("%s cannot be read, taking the raw log instead: %s", snapshot, error)
+        return False
+    return True
