@@ -107,10 +107,10 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.gone)
     @rule(data=st.data())
     def come_back_unchanged(self, data: st.DataObject) -> None:
-        """No feed shows this; only a census does, and without `get` it cannot say what the record is now."""
+        """No feed shows this; a census does, but without `get` it can only bring back the form that we have."""
         name = data.draw(st.sampled_from(sorted(self.gone)))
         self.upstream.restore([self.gone.pop(name)])
-        if self.kind is Enumerated and self.refused(name):
+        if self.kind is Enumerated and (self.refused(name) or self.held(name) != self.told(name)):
             self.upstream.touch(name)
 
     # What we do
@@ -217,6 +217,13 @@ class World(RuleBasedStateMachine):
     def told(self, name: str) -> dict[str, str]:
         told = json.loads(self.upstream.items[name].payload)
         return {one["source_id"]: one["content"] for one in told["documents"]}
+
+    def held(self, name: str) -> dict[str, str]:
+        self.site.load()
+        sql = (
+            "SELECT source_id, content FROM documents_all WHERE record_id = $1 AND deletion_reason IS DISTINCT FROM $2"
+        )
+        return dict(self.site.query(sql, name, "record"))
 
     def refused(self, name: str) -> bool:
         payload = self.upstream.items[name].payload
