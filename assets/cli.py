@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
+from dotenv import load_dotenv
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -39,6 +40,12 @@ _Chosen = Annotated[
     list[str] | None,
     typer.Argument(metavar="[SOURCE[:SCOPE]]...", help="Only these; without any, all of sources.yaml."),
 ]
+
+
+@app.callback()
+def _read_environment() -> None:
+    """Read .env, as `dagster dev` does; what the environment has already stays."""
+    load_dotenv(".env")
 
 
 @app.command()

@@ -177,6 +177,7 @@ VIEW_COLUMNS = {
     "newest_document_at": "The newest updated_at of the scope's documents.",
     "batches_count": "Batches of the raw log.",
     "format_version": "The form of this file.",
+    "definition_hash": "Names the form of the views, macros and descriptions.",
     "warehouse.created_at": "When this file was made.",
     "attachments.url": "Where the file is upstream.",
     "sync_status.live_count": "Documents that are live.",

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ingestion.normalize import storable
 from resources.rawlog import ScopeLog
 from resources.sql import statement
-from resources.warehouse import quoted
+from resources.tables import quoted
 
 _CHUNK = 50_000
 

@@ -3,12 +3,15 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
 
+from ingestion.errors import ConfigurationError
+from ingestion.model import Batch
 from resources.connector import Connector
-from resources.rawlog import RawLog
+from resources.rawlog import RawLog, ScopeLog
 from resources.warehouse import Warehouse
 from resources.wave import Loaded, Pending, load_wave
 
@@ -87,10 +90,12 @@ def _transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 def _waves(connection: duckdb.DuckDBPyConnection, log: RawLog) -> Iterator[list[Pending]]:
     """Group pending batches: one of a scope at a time, since they build on each other; scopes are independent."""
-    done = connection.execute("SELECT source, scope, max(sequence) FROM loaded_batches GROUP BY ALL").fetchall()
-    sequences = {(source, scope): sequence for source, scope, sequence in done}
+    newest = connection.execute(
+        "SELECT source, scope, max(sequence), arg_max(written_at, sequence) FROM loaded_batches GROUP BY ALL"
+    ).fetchall()
+    loaded = {(source, scope): (sequence, written_at) for source, scope, sequence, written_at in newest}
     heads = [
-        (scope_log, scope_log.after(sequences.get((scope_log.source, scope_log.scope), 0)))
+        (scope_log, _after(scope_log, *loaded.get((scope_log.source, scope_log.scope), (0, None))))
         for scope_log in log.scopes()
     ]
     while heads:
@@ -105,6 +110,21 @@ def _waves(connection: duckdb.DuckDBPyConnection, log: RawLog) -> Iterator[list[
         heads = remaining
         if wave:
             yield wave
+
+
+def _after(log: ScopeLog, sequence: int, written_at: datetime | None) -> Iterator[Batch]:
+    """Yield what is pending of a scope, whose newest loaded batch is the given one.
+
+    Raises:
+        ConfigurationError: the log has another batch of that number, or none: it was emptied, and began again at 1.
+    """
+    if sequence:
+        batch = log.batch(sequence)
+        if batch is None or batch.written_at != written_at:
+            raise ConfigurationError(
+                f"{log.folder} lacks batch {sequence} as it was loaded: put it back, or run `python -m assets replay`"
+            )
+    return log.after(sequence)
 
 
 def _is_full(wave: Sequence[Pending]) -> bool:

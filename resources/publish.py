@@ -11,7 +11,8 @@ import duckdb
 
 from ingestion.errors import TransientError
 from resources.batches import sync_folder
-from resources.warehouse import Warehouse, attach, quoted
+from resources.tables import quoted
+from resources.warehouse import Warehouse, attach
 
 KEPT = 3
 """The current snapshot and two old ones, for readers that have them open on a file system that minds."""

@@ -86,9 +86,14 @@ class ScopeLog:
         path = self._find(sequence)
         return None if path is None else batches.footer(self.filesystem, path)
 
+    def has(self, sequence: int) -> bool:
+        """Tell whether a batch is there."""
+        return self._find(sequence) is not None
+
     def last(self, known: int = 0) -> Batch | None:
-        """Read the footer of the newest batch; `known` is a sequence that surely exists, to look from."""
-        path, sequence = None, max(known, 1)
+        """Read the footer of the newest batch; `known` is a sequence that existed once, to look from."""
+        # A log that was emptied lacks it: then from the beginning, since no batch may ever be written over.
+        path, sequence = None, known if known and self.has(known) else 1
         while (found := self._find(sequence)) is not None:
             path, sequence = found, sequence + 1
         return None if path is None else batches.footer(self.filesystem, path)

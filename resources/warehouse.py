@@ -8,12 +8,9 @@ import duckdb
 from dagster import ConfigurableResource
 from pydantic import Field
 
-from ingestion import schema
-from ingestion.errors import ConfigurationError
 from resources.lock import exclusive
-from resources.sql import statement
+from resources.tables import ensure, quoted
 
-FORMAT_VERSION = 1
 _ROW_GROUP = 16_384
 
 
@@ -76,7 +73,7 @@ class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as 
             connection.execute("SET timezone = 'UTC'")
             attach(connection, self.path, "tributary")
             connection.execute("USE tributary")
-            _create(connection)
+            ensure(connection)
             yield connection
         finally:
             connection.close()
@@ -104,46 +101,3 @@ def attach(connection: duckdb.DuckDBPyConnection, path: Path, name: str) -> None
     and without free blocks with 16,384 rows, 618 MB and half of it free with DuckDB's own 122,880.
     """
     connection.execute(f"ATTACH {quoted(str(path))} AS {name} (ROW_GROUP_SIZE {_ROW_GROUP})")
-
-
-def quoted(text: str) -> str:
-    """Quote a text of ours for statements that take no parameters."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _create(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create what is missing, in one transaction: a process that dies here leaves nothing half made."""
-    exists = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE database_name = 'tributary' AND table_name = 'warehouse'"
-    ).fetchone()
-    if exists == (1,):
-        (found,) = connection.execute("SELECT format_version FROM warehouse").fetchone() or (None,)
-        if found != FORMAT_VERSION:
-            message = (
-                f"the warehouse has format {found}, this version writes {FORMAT_VERSION}: run `python -m assets replay`"
-            )
-            raise ConfigurationError(message)
-        return
-    connection.begin()
-    for name, (_, columns) in schema.TABLES.items():
-        connection.register(f"columns_{name}", schema.arrow(columns).empty_table())
-    connection.execute(statement("schema"))
-    connection.execute(statement("views"))
-    _comment(connection)
-    connection.commit()
-
-
-def _comment(connection: duckdb.DuckDBPyConnection) -> None:
-    """Describe every table, and every column of every table and view, where a SQL client shows it."""
-    tables = [columns for _, columns in schema.TABLES.values()]
-    described = {column.name: column.description for columns in reversed(tables) for column in columns}  # documents win
-    described |= schema.VIEW_COLUMNS
-    for name, (description, _) in schema.TABLES.items():
-        connection.execute(f"COMMENT ON TABLE {name} IS {quoted(description)}")
-    columns = connection.execute(
-        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = 'tributary' AND NOT internal"
-    ).fetchall()
-    for table, column in columns:
-        own = {c.name: c.description for c in schema.TABLES.get(table, ("", ()))[1]}
-        text = own.get(column) or described.get(f"{table}.{column}") or described[column]
-        connection.execute(f"COMMENT ON COLUMN {table}.{column} IS {quoted(text)}")

@@ -1,11 +1,13 @@
-"""What does not fit into memory_limit, and what lies damaged, stops nothing."""
+"""What does not fit into memory_limit, lies damaged or was removed by hand: it stops nothing, or it is said."""
 
 import logging
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
+from ingestion.errors import ConfigurationError
 from resources.load import load_all
 from resources.warehouse import Warehouse
 from tests.scripted import KINDS, document, owning
@@ -44,3 +46,35 @@ def test_a_damaged_snapshot_is_passed_over_by_a_fetch(tmp_path: Path, caplog: py
     assert fetched.census is not None
     assert (fetched.census.live_count, fetched.census.gone_count) == (2, 1)
     assert "cannot be read, taking the raw log instead" in caplog.text
+
+
+def test_an_emptied_log_is_noticed_and_never_written_over(tmp_path: Path) -> None:
+    """Its new batches would bear the numbers of old ones, and be taken for loaded."""
+    site = Site(tmp_path)
+    for name in ("a", "b", "c"):
+        site.upstream.put(name)
+    site.census()
+    site.publish()
+    shutil.rmtree(tmp_path / "raw")
+    first = site.fetch(max_pages=1)
+    assert first.records_count == 3
+    log = site.raw_log.scope("source", "scope")
+    assert site.fetch().is_caught_up
+    assert [batch.records_count for batch in log.after(0)] == [3, 0]
+    with pytest.raises(ConfigurationError, match="lacks batch 2 as it was loaded: put it back"):
+        site.load()
+    site.replay()
+    assert set(site.live()) == {"a", "b", "c"}
+
+
+def test_views_and_descriptions_follow_the_program(tmp_path: Path) -> None:
+    """A new release changes a view: the next load brings it, without a replay."""
+    site = Site(tmp_path)
+    site.upstream.put("a")
+    site.sync()
+    site.connection.execute("CREATE OR REPLACE VIEW documents AS SELECT 'of an older release' AS content")
+    site.connection.execute("UPDATE warehouse SET definition_hash = 'of an older release'")
+    site.close()
+    assert set(site.live()) == {"a"}
+    comments = "SELECT comment FROM duckdb_columns() WHERE table_name = 'documents' AND column_name = 'title'"
+    assert site.query(comments) == [("One line that names the document.",)]
