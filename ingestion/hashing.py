@@ -35,8 +35,11 @@ def content_hash(document: Document) -> str:
 
 
 def text_hash(title: str, content: str) -> str:
-    """Hash the text alone, to find the same text in several sources."""
-    return sha256(_field(title) + _field(content)).hexdigest()
+    """Hash the text alone, to find the same text in several sources: the content, or the title where there is none.
+
+    Titles often come from the place (a file's name, a subject with `Re:`): the same text under another is the same.
+    """
+    return sha256((content or title).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _field(value: str | None) -> bytes:

@@ -107,7 +107,6 @@ class Reject:
 
     source_id: str
     reason: str
-    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)

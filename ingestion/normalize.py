@@ -43,7 +43,7 @@ def normalize(source: str, scope: str, records: Iterable[Record], mapping: Mappe
             documents = tuple(mapping(scope, record))
             mapped = [_row(source, scope, record, document) for document in documents]
         except Exception as error:  # noqa: BLE001 -- law 6: whatever a mapping raises costs this one record, and is kept
-            rejects.append(Reject(record.source_id, storable(f"{type(error).__name__}: {error}"), record.payload))
+            rejects.append(Reject(record.source_id, storable(f"{type(error).__name__}: {error}")))
             continue
         rows += mapped
         for attachment in (a for document in documents for a in document.attachments):

@@ -82,7 +82,11 @@ DOCUMENT = (
     Column("attachments", _ATTACHMENTS, "Files that belong to it; sha256 names the file under attachments/."),
     Column("links", _LINKS, "Relations to other documents (a doc_id where known) or addresses."),
     Column("content_hash", pa.string(), "sha256 over all that has meaning; a new value is a new version."),
-    Column("text_hash", pa.string(), "sha256 over title and content alone: equal texts across sources."),
+    Column(
+        "text_hash",
+        pa.string(),
+        "sha256 of the content, or the title where that is empty: equal texts.",
+    ),
 )
 """What normalize gives and validate checks."""
 

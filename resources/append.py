@@ -34,11 +34,11 @@ class Appender:
     newest: Batch | None
     """The newest batch of the log: before the fetch when given, then each that is written."""
     clock: Callable[[], datetime] = utc_now
-    cursor: str | None = None
+    cursor: str | None = field(default=None, init=False)
     """Where the next fetch continues, once everything given so far is durable."""
-    records_count: int = 0
+    records_count: int = field(default=0, init=False)
     """Records that came, whether they were new or not."""
-    batches_count: int = 0
+    batches_count: int = field(default=0, init=False)
     _rows: list[dict[str, Any]] = field(default_factory=list)
     _bytes: int = 0
     _started: float = field(default_factory=time.monotonic)

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 
 from ingestion.census import Finding, held_because
-from ingestion.errors import TransientError
+from ingestion.errors import ConfigurationError, TransientError
 from ingestion.model import ANONYMOUS, Batch, CensusSummary, Page, Record, Verdict
 from resources.append import Appender, utc_now
 from resources.connector import Connector, SupportsCensus, SupportsGet, counting_requests
@@ -68,7 +68,7 @@ class ScopeFetch:
         if newest and newest.resumes_at and newest.resumes_at > self.clock():
             return _still_waiting(newest)
         with counting_requests() as requests:
-            account = self.connector.check(self.log.scope).name
+            account = self._account(newest)
             appender = Appender(self.log, self.kind, self.connector.version, account, newest, self.clock)
             is_caught_up, resumes_at, census = False, None, None
             try:
@@ -89,6 +89,22 @@ class ScopeFetch:
             requests_count=requests[0],
             seconds=time.monotonic() - started,
             census=census,
+        )
+
+    def _account(self, newest: Batch | None) -> str:
+        """Prove who we are.
+
+        Raises:
+            ConfigurationError: nobody, where an account fetched before: an upstream that answers a bad token as it
+                answers strangers would move the cursor past all that strangers do not see.
+        """
+        account = self.connector.check(self.log.scope)
+        before = newest.account if newest else ANONYMOUS
+        if account.is_authenticated or before in {ANONYMOUS, account.name} or self.options.approve_deletions:
+            return account.name
+        raise ConfigurationError(
+            f"answered as {account.name}, while {before} fetched before: is the credential expired or withdrawn? "
+            "If it is to be so, sync once with --approve-deletions"
         )
 
     def _wants_census(self) -> bool:

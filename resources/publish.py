@@ -58,15 +58,17 @@ def publish(warehouse: Warehouse) -> Path | None:
 
 
 def _state(connection: duckdb.DuckDBPyConnection) -> str:
-    """Name what the warehouse holds: another value after every load, and after a replay."""
+    """Name what the warehouse holds: another value after every load, after a replay, and with other views."""
     row = connection.execute(
-        "SELECT (SELECT created_at FROM warehouse)::VARCHAR, (SELECT count(*) FROM loaded_batches)"
+        "SELECT created_at::VARCHAR, definition_hash, (SELECT count(*) FROM loaded_batches) FROM warehouse"
     ).fetchone()
     return hashlib.sha256(repr(row).encode()).hexdigest()[:12]
 
 
 def _is_sparse(connection: duckdb.DuckDBPyConnection) -> bool:
-    row = connection.execute("SELECT total_blocks, free_blocks FROM pragma_database_size()").fetchone()
+    row = connection.execute(
+        "SELECT total_blocks, free_blocks FROM pragma_database_size() WHERE database_name = current_database()"
+    ).fetchone()
     total, free = row or (0, 0)
     return bool(total > 100 and free > _FREE_SHARE * total)  # noqa: PLR2004 -- below 25 MB there is nothing to gain
 

@@ -90,8 +90,8 @@ class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as 
     def drop(self) -> None:
         """Remove the warehouse, to be made anew from the raw log. The published snapshot stays until the next one."""
         with self.locked("dropping the warehouse"):
-            for path in (self.path, self.path.with_name(f"{self.path.name}.wal")):
-                path.unlink(missing_ok=True)
+            for path in self.path.parent.glob(f"{self.path.name}*"):  # and the logs that DuckDB keeps beside it
+                path.unlink()
 
 
 def attach(connection: duckdb.DuckDBPyConnection, path: Path, name: str) -> None:

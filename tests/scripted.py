@@ -33,7 +33,7 @@ class Item:
     is_skipped: bool = False
     """Listed among ours, but of another kind: pull requests among issues."""
     is_private: bool = False
-    """Not for anonymous eyes, which are told that it does not exist."""
+    """For alice's eyes alone; others are told that it does not exist."""
 
     @property
     def position(self) -> tuple[str, str]:
@@ -79,7 +79,7 @@ class Upstream:
 
     def visible(self) -> list[Item]:
         """What the present account sees, in order."""
-        seen = (item for item in self.items.values() if not (item.is_private and self.account == ANONYMOUS))
+        seen = (item for item in self.items.values() if not item.is_private or self.account == "alice")
         return sorted(seen, key=lambda item: item.position)
 
     def find(self, source_id: str) -> Item | None:

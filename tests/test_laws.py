@@ -249,7 +249,7 @@ AS_OF = "SELECT doc_id, content, tags FROM documents_as_of($1) ORDER BY ALL"
 TestWorld = World.TestCase
 TestWorldWithoutGet = WorldWithoutGet.TestCase
 TestWorld.settings = TestWorldWithoutGet.settings = settings(
-    max_examples=settings().max_examples // 5, stateful_step_count=15
+    max_examples=settings().max_examples // 6, stateful_step_count=15
 )
 
 
@@ -296,7 +296,7 @@ def test_any_grouping_of_scopes_and_any_interruption_give_the_same_tables(tmp_pa
         for _ in islice(pending, count):
             pass
 
-    @settings(max_examples=settings().max_examples // 6)
+    @settings(max_examples=settings().max_examples // 10)
     @given(limits=st.lists(st.integers(1, 12), max_size=3), counts=st.lists(st.integers(0, 9), max_size=3))
     def check(limits: list[int], counts: list[int]) -> None:
         site.close()

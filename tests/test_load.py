@@ -311,7 +311,7 @@ def test_the_history_can_be_asked_for_any_instant(tmp_path: Path) -> None:
     assert site.query(between, start, first) == [("a", "created"), ("b", "created")]
     assert site.query(between, first, second) == [("a", "updated"), ("b", "tombstoned")]
     assert site.query(between, second, third) == [("a", "tombstoned")]
-    assert site.query(between, third, fourth) == [("a", "updated")]
+    assert site.query(between, third, fourth) == [("a", "revived")]
     assert len(site.query(between, start, fourth)) == 6
 
 

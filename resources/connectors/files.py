@@ -50,7 +50,7 @@ class FilesConnector(Connector):
         default=[".*", "node_modules", "__pycache__"],
         description="Globs of files and folders to leave out, matched like `include`; ignored folders are not entered.",
     )
-    max_bytes: int = Field(default=10_000_000, gt=0, description="Larger files are rejected, with their size.")
+    max_bytes: int = Field(default=5_000_000, gt=0, description="Larger files are rejected, with their size.")
 
     census_every_sync: ClassVar[bool] = True
     """A census costs no more than `pages` does, and it alone sees deletions and moved folders."""

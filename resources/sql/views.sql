@@ -42,7 +42,7 @@ SELECT text_hash, count(*) AS documents_count, list(doc_id ORDER BY doc_id) AS d
 FROM documents
 GROUP BY text_hash
 HAVING count(*) > 1;
-COMMENT ON VIEW duplicates IS 'Live documents whose title and text are the same.';
+COMMENT ON VIEW duplicates IS 'Live documents whose text is the same.';
 
 CREATE OR REPLACE VIEW sync_status AS
 WITH
@@ -100,9 +100,14 @@ WHERE
 
 CREATE OR REPLACE MACRO changes_between(since, until) AS TABLE
 SELECT doc_id, valid_from AS changed_at,
-    CASE WHEN row_number() OVER (PARTITION BY doc_id ORDER BY valid_from) = 1 THEN 'created' ELSE 'updated' END AS change,
+    CASE
+        WHEN row_number() OVER forms = 1 THEN 'created'
+        WHEN lag(deleted_at) OVER forms IS NOT NULL THEN 'revived'
+        ELSE 'updated'
+    END AS change,
     title, url
 FROM document_versions
+WINDOW forms AS (PARTITION BY doc_id ORDER BY valid_from, valid_to NULLS LAST)
 QUALIFY changed_at >= since AND changed_at <= until
 UNION ALL
 SELECT doc_id, deleted_at, 'tombstoned', title, url
