@@ -1,1 +1,0 @@
-INSERT INTO held SELECT source_id, true, $1 FROM rows;
