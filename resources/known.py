@@ -81,7 +81,7 @@ class Known:
             is_live = pa.repeat(pa.scalar(value=True), rows.num_rows)
             if batch.kind == "census":
                 rows = rows.filter(pc.is_in(rows["verdict"], pa.array(["gone", "back"])))
-                is_live = pc.is_in(rows["verdict"], pa.array(["back"])).combine_chunks()
+                is_live = pc.is_in(rows["verdict"].combine_chunks(), pa.array(["back"]))
             sequences = pa.repeat(pa.scalar(batch.sequence), rows.num_rows)
             tables.append(pa.Table.from_arrays([rows["source_id"].combine_chunks(), is_live, sequences], schema=_LATER))
         return pa.concat_tables(tables)
