@@ -27,6 +27,14 @@ _IN_PROGRESS = [
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
+_TELLING = {
+    dg.DagsterEventType.ASSET_MATERIALIZATION,
+    dg.DagsterEventType.ASSET_CHECK_EVALUATION,
+    dg.DagsterEventType.STEP_FAILURE,
+    dg.DagsterEventType.RUN_FAILURE,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Runner:
     """Runs jobs of one graph, and marks them as this process's, so that a later one can tell that it died."""
@@ -98,9 +106,9 @@ class RunResult:
         return [f"{one.check_name}: {one.description or 'failed'}" for one in evaluations if not one.passed]
 
     def events(self) -> list[dg.DagsterEvent]:
-        """Give the run's events, in order."""
+        """Give the run's events that say how it went, in order."""
         if not self._events:
-            entries = self.instance.all_logs(self.run_id)
+            entries = self.instance.all_logs(self.run_id, of_type=_TELLING)
             self._events.extend(entry.dagster_event for entry in entries if entry.dagster_event)
         return self._events
 

@@ -16,17 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion import schema
+from ingestion.model import Batch
 from ingestion.normalize import storable
 from resources.rawlog import ScopeLog
 from resources.sql import statement
 from resources.tables import quoted
 
 _CHUNK = 50_000
-_LATER = schema.arrow(
+_HELD = schema.arrow(
     [
         schema.Column("source_id", pa.string(), "An id."),
-        schema.Column("is_live", pa.bool_(), "Whether the batch shows it live."),
-        schema.Column("sequence", pa.int64(), "The batch."),
+        schema.Column("is_live", pa.bool_(), "Whether we hold it as live."),
     ]
 )
 
@@ -66,31 +66,47 @@ class Known:
         return {account for (account,) in rows} | {b.account for b in log.after(max(since, self.sequence(log)))}
 
     def compare(self, log: ScopeLog, live: Iterable[str]) -> Comparison:
-        """Set a census against what we hold; ids are kept in Arrow, at their own length and a few bytes more."""
+        """Set a census against what we hold; ids stay in Arrow, at their own length and a few bytes more."""
+        ids = map(storable, live)  # as the raw log has them
+        chunks = [pa.array(chunk, pa.string()) for chunk in iter(lambda: list(islice(ids, _CHUNK)), [])]
+        found = pc.unique(pa.chunked_array(chunks, pa.string()))
+        held = self._held(log)
+        held_live = held.filter(held["is_live"])["source_id"]
+        held_gone = held.filter(pc.invert(held["is_live"]))["source_id"]
+        return Comparison(
+            live_count=len(found),
+            known_count=len(held_live),
+            missing=_sorted(held_live.filter(pc.invert(pc.is_in(held_live, found))).to_pylist()),
+            unknown=_sorted(found.filter(pc.invert(pc.is_in(found, held["source_id"].combine_chunks()))).to_pylist()),
+            back=_sorted(held_gone.filter(pc.is_in(held_gone, found)).to_pylist()),
+        )
+
+    def _held(self, log: ScopeLog) -> pa.Table:
+        """Give each id that was ever fetched, and whether we hold it as live: the newest batch to name it decides."""
         with self._connection.cursor() as cursor:
-            cursor.register("live", _ids(live))
-            cursor.register("later", self._later(log))
-            row = cursor.execute(statement("known_compare"), [log.source, log.scope]).fetchone()
-        return Comparison(*row) if row else Comparison(0, 0, [], [], [])
-
-    def _later(self, log: ScopeLog) -> pa.Table:
-        """Give what the batches that the snapshot lacks say of each id."""
-        tables = [_LATER.empty_table()]
-        for batch in log.after(self.sequence(log)):
-            rows = log.read(batch, ["source_id"] if batch.kind == "records" else None)
-            is_live = pa.repeat(pa.scalar(value=True), rows.num_rows)
-            if batch.kind == "census":
-                rows = rows.filter(pc.is_in(rows["verdict"], pa.array(["gone", "back"])))
-                is_live = pc.is_in(rows["verdict"].combine_chunks(), pa.array(["back"]))
-            sequences = pa.repeat(pa.scalar(batch.sequence), rows.num_rows)
-            tables.append(pa.Table.from_arrays([rows["source_id"].combine_chunks(), is_live, sequences], schema=_LATER))
-        return pa.concat_tables(tables)
+            result = cursor.execute(statement("known_records"), [log.source, log.scope])
+            published = result.to_arrow_table().cast(_HELD)
+        later = [_said(log, batch) for batch in log.after(self.sequence(log))]
+        if not later:
+            return published
+        # Without threads "last" is the last in the table's order, which is that of the batches.
+        grouped = pa.concat_tables([published, *later]).group_by("source_id", use_threads=False)
+        return grouped.aggregate([("is_live", "last")]).rename_columns(_HELD.names)
 
 
-def _ids(live: Iterable[str]) -> pa.Table:
-    ids = map(storable, live)  # as the raw log has them
-    chunks = [pa.array(chunk, pa.string()) for chunk in iter(lambda: list(islice(ids, _CHUNK)), [])]
-    return pa.table({"source_id": pa.chunked_array(chunks, pa.string())})
+def _said(log: ScopeLog, batch: Batch) -> pa.Table:
+    """Give what a batch says of each id."""
+    if batch.kind == "records":
+        ids = log.read(batch, ["source_id"])["source_id"]
+        return pa.Table.from_arrays([ids.combine_chunks(), pa.repeat(pa.scalar(value=True), len(ids))], schema=_HELD)
+    rows = log.read(batch)
+    rows = rows.filter(pc.is_in(rows["verdict"], pa.array(["gone", "back"])))
+    is_back = pc.is_in(rows["verdict"].combine_chunks(), pa.array(["back"]))
+    return pa.Table.from_arrays([rows["source_id"].combine_chunks(), is_back], schema=_HELD)
+
+
+def _sorted(ids: Iterable[str | None]) -> list[str]:
+    return sorted(source_id for source_id in ids if source_id is not None)
 
 
 @contextmanager
