@@ -2,7 +2,7 @@
 
 import gc
 
-# Nothing that an import makes is garbage: looking for it while importing, and through all of it ever after, took a fifth
+# Nothing that an import makes is garbage: looking for it while importing, and through it ever after, took a fifth
 # of the CPU of a command that finds nothing to do.
 gc.disable()
 from assets.cli import app  # noqa: E402 -- see above
