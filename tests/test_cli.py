@@ -181,7 +181,7 @@ def test_a_failed_load_says_why_and_a_replay_is_the_remedy(folder: Path) -> None
     with duckdb.connect(str(folder / "data/warehouse.duckdb")) as warehouse:
         warehouse.execute("UPDATE warehouse SET format_version = 99")
     report = run_json("sync", "hand-book", code=1)
-    assert report["error"] == "the warehouse has format 99, this version writes 1: run `python -m assets replay`"
+    assert report["error"] == "the warehouse has format 99, this is format 1: run `python -m assets replay`"
     assert report["snapshot"] is None
     assert (folder / first["snapshot"]).exists()
     assert run_json("replay")["ok"] is True

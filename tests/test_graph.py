@@ -138,11 +138,9 @@ def test_documents_say_what_they_loaded(made: Project) -> None:
     made.sync()
     made.sync("hand-book")
     load = made.load()
-    observed = [
-        event.asset_observation_data.asset_observation
-        for event in load.events()
-        if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION
-    ]
+    entries = load.instance.all_logs(load.run_id, of_type=dg.DagsterEventType.ASSET_OBSERVATION)
+    events = [entry.dagster_event for entry in entries if entry.dagster_event]
+    observed = [event.asset_observation_data.asset_observation for event in events]
     created = {one.partition: one.metadata["created"].value for one in observed}
     assert created == {"zebra": 3, "apple": 1, "mail:box": 1, "book": 1}  # on the partition of each scope
     numbers = load.metadata(DOCUMENTS)[None]
