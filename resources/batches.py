@@ -18,6 +18,11 @@ from ingestion.errors import ConnectorError
 from ingestion.model import Batch, CensusSummary, Record
 from ingestion.normalize import storable
 
+# Arrow's own choice, mimalloc, keeps much of what was freed: the first sync of 50,000 files peaked at 737 MB with it
+# and at 698 MB with jemalloc, at the same CPU. Not every platform's build has jemalloc.
+if "jemalloc" in pa.supported_memory_backends():
+    pa.set_memory_pool(pa.jemalloc_memory_pool())
+
 FORMAT_VERSION = 1
 _FOOTER = b"tributary"
 _SCHEMAS = {"records": schema.arrow(schema.RAW), "census": schema.arrow(schema.CENSUS)}
