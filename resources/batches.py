@@ -136,7 +136,7 @@ def write_durably(filesystem: fs.FileSystem, path: str, content: pa.Buffer) -> N
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
-    sync_folder(Path(folder))
+    sync_path(Path(folder))
 
 
 def _make_folders(folder: Path) -> None:
@@ -144,12 +144,12 @@ def _make_folders(folder: Path) -> None:
     if not folder.is_dir():
         _make_folders(folder.parent)
         folder.mkdir(exist_ok=True)
-        sync_folder(folder.parent)
+        sync_path(folder.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync_path(path: Path) -> None:
+    """Make what a file holds durable, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

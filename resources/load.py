@@ -12,7 +12,7 @@ from ingestion.errors import ConfigurationError
 from ingestion.model import Batch
 from resources.connector import Connector
 from resources.rawlog import RawLog, ScopeLog
-from resources.warehouse import Warehouse
+from resources.warehouse import Warehouse, is_out_of_memory
 from resources.wave import Loaded, Pending, load_wave
 
 WAVE_RECORDS = 5_000
@@ -33,19 +33,12 @@ def load_all(warehouse: Warehouse, log: RawLog, connectors: Mapping[str, type[Co
         with warehouse.connect() as connection:
             loaded += load(connection, log, connectors, warehouse.attachments)
     except duckdb.Error as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         _log.warning("memory_limit %s is too little for these documents: taking more", warehouse.memory_limit)
         with warehouse.connect(is_generous=True) as connection:
             loaded += load(connection, log, connectors, warehouse.attachments)
     return loaded
-
-
-def _is_out_of_memory(error: duckdb.Error) -> bool:
-    """Tell by the text: in a commit or a checkpoint the same failure comes as other classes of error."""
-    return isinstance(error, duckdb.OutOfMemoryException) or any(
-        words in str(error) for words in ("could not allocate block", "failed to pin block")
-    )
 
 
 def load(

@@ -10,9 +10,9 @@ from pathlib import Path
 import duckdb
 
 from ingestion.errors import TransientError
-from resources.batches import sync_folder
+from resources.batches import sync_path
 from resources.tables import quoted
-from resources.warehouse import Warehouse, attach
+from resources.warehouse import Warehouse, attach, is_out_of_memory
 
 KEPT = 3
 """The current snapshot and two old ones, for readers that have them open on a file system that minds."""
@@ -44,7 +44,7 @@ def publish(warehouse: Warehouse) -> Path | None:
     temporary = folder / f"{os.getpid()}.tmp"
     try:
         _copy(warehouse.path, temporary)
-        _sync_file(temporary)
+        sync_path(temporary)
     except BaseException:
         temporary.unlink(missing_ok=True)  # half a copy on a full disk would take the room of the next load
         raise
@@ -94,22 +94,16 @@ def _compact(warehouse: Warehouse) -> None:
             attach(connection, temporary, "compact")
             connection.execute("COPY FROM DATABASE sparse TO compact")
             connection.execute("CHECKPOINT compact")
-        _sync_file(temporary)
+        sync_path(temporary)
         temporary.replace(warehouse.path)
-    except duckdb.OutOfMemoryException:  # long documents close together: a sparse snapshot is better than none
+    except duckdb.Error as error:
+        if not is_out_of_memory(error):
+            raise
+        # Long documents close together: a sparse snapshot is better than none.
         _log.warning("memory_limit %s is too little to compact the warehouse", warehouse.memory_limit)
     finally:
         temporary.unlink(missing_ok=True)
-    sync_folder(warehouse.path.parent)
-
-
-def _sync_file(path: Path) -> None:
-    """Make the contents of a file durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_path(warehouse.path.parent)
 
 
 def _point(link: Path, target: Path) -> None:
@@ -118,7 +112,7 @@ def _point(link: Path, target: Path) -> None:
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target.name)
     temporary.replace(link)
-    sync_folder(link.parent)
+    sync_path(link.parent)
 
 
 def _snapshots(folder: Path) -> list[Path]:

@@ -101,3 +101,10 @@ def attach(connection: duckdb.DuckDBPyConnection, path: Path, name: str) -> None
     and without free blocks with 16,384 rows, 618 MB and half of it free with DuckDB's own 122,880.
     """
     connection.execute(f"ATTACH {quoted(str(path))} AS {name} (ROW_GROUP_SIZE {_ROW_GROUP})")
+
+
+def is_out_of_memory(error: duckdb.Error) -> bool:
+    """Tell by the text: in a commit or a checkpoint the same failure comes as other classes of error."""
+    return isinstance(error, duckdb.OutOfMemoryException) or any(
+        words in str(error) for words in ("could not allocate block", "failed to pin block")
+    )

@@ -52,7 +52,6 @@ WITH
             arg_max(connector, sequence) AS connector,
             arg_max(cursor, sequence) AS cursor,
             arg_max(is_caught_up, sequence) AS is_caught_up,
-            max(resumes_at) FILTER (resumes_at IS NOT NULL) AS last_resumes_at,
             max(sequence) AS batches_count,
             max(written_at) AS last_batch_at,
             max(written_at) FILTER (kind = 'census') AS last_census_at,
