@@ -4,7 +4,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,10 +119,13 @@ def runner(definitions: dg.Definitions, data: str) -> Iterator[Runner]:
     os.environ.setdefault("DAGSTER_HOME", str(Path.cwd()))
     process = uuid.uuid4().hex
     lock = _process_lock(data, process)
-    with exclusive(Path(data, "locks", "dagster.lock"), "opening the Dagster instance", timeout=_OPENING_TIMEOUT):
-        instance = dg.DagsterInstance.get()  # its first opening makes tables, which two processes at once cannot
-    with instance, exclusive(lock, "running jobs", timeout=0):
-        close_dead_runs(instance, data)
+    with ExitStack() as stack:
+        # One at a time: Dagster's first opening makes tables, which two processes at once cannot, and a lock file of
+        # ours that is not yet held would look like one of the dead.
+        with exclusive(Path(data, "locks", "dagster.lock"), "opening the Dagster instance", timeout=_OPENING_TIMEOUT):
+            instance = stack.enter_context(dg.DagsterInstance.get())
+            stack.enter_context(exclusive(lock, "running jobs", timeout=0))
+            close_dead_runs(instance, data)
         try:
             yield Runner(definitions, instance, process)
         finally:
@@ -139,7 +142,9 @@ def close_dead_runs(instance: dg.DagsterInstance, data: str) -> None:
         if process is not None and is_free(_process_lock(data, process)):
             instance.report_run_failed(run, "the process that ran this job died")
             instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-            _process_lock(data, process).unlink(missing_ok=True)
+    for lock in Path(data, "locks").glob(_process_lock(data, "*").name):  # also of those that died before a run
+        if is_free(lock):
+            lock.unlink()
 
 
 def _process_lock(data: str, process: str) -> Path:

@@ -371,6 +371,13 @@ def test_a_killed_command_holds_up_nobody(folder: Path, instance: dg.DagsterInst
     assert [path.name for path in (folder / "data/locks").glob("process-*")] == []
 
 
+def test_a_command_killed_before_its_first_run_leaves_no_lock_behind(folder: Path) -> None:
+    with exclusive(folder / "data/locks/process-living.lock", "running jobs", timeout=0):
+        (folder / "data/locks/process-dead.lock").write_text("pid 1 on a host, running jobs")
+        assert run_json("sync", "notes")["ok"] is True
+        assert [path.name for path in (folder / "data/locks").glob("process-*")] == ["process-living.lock"]
+
+
 def test_an_interrupt_ends_the_command_and_frees_its_place(folder: Path, instance: dg.DagsterInstance) -> None:
     with exclusive(folder / "data/locks/raw-notes.lock", "a test", timeout=0):
         process = start(folder, ["sync", "--json"])
