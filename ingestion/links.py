@@ -13,7 +13,7 @@ from ingestion.model import Link
 from ingestion.text import clean
 
 _MAX_TARGET = 2_000
-_CODE_SPAN = re.compile(r"`[^`\n]+`")
+CODE_SPAN = re.compile(r"`[^`\n]+`")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _NO_TARGET = ("mailto:", "javascript:", "data:", "tel:", "vbscript:", "about:", "cid:")
 _URL = r"https?://[^\s<>\"'`\[\]{}|\\]+"
@@ -42,7 +42,7 @@ def as_links(targets: Iterable[str], path: str) -> tuple[Link, ...]:
 
 def markdown_targets(prose: str) -> Iterator[str]:
     """Find the targets of inline, reference, wiki and HTML links and of bare URLs; code is left out by the caller."""
-    for found in _MARKDOWN_LINK.finditer(_CODE_SPAN.sub("", prose)):
+    for found in _MARKDOWN_LINK.finditer(CODE_SPAN.sub("", prose)):
         kind, target = found.lastgroup, found[found.lastgroup or 0]
         if kind == "wiki":
             yield _wiki_target(target)

@@ -43,7 +43,7 @@ def read_markup(payload: bytes, media_type: str, path: str) -> Markup:
     if media_type == MARKDOWN:
         front = front_matter(clean(text)) if text.startswith("---") else FrontMatter({}, clean(text))
         body = front.body.strip()
-        prose = _outside_fences(body)
+        prose = markdown_prose(body)
         return Markup(_markdown_title(prose[:_HEAD]), body, as_links(markdown_targets(prose), path), front)
     body = clean(text)
     if media_type == RST:
@@ -51,7 +51,7 @@ def read_markup(payload: bytes, media_type: str, path: str) -> Markup:
     return Markup(None, body, ())
 
 
-def _outside_fences(text: str) -> str:
+def markdown_prose(text: str) -> str:
     """Leave out fenced code blocks."""
     if "```" not in text and "~~~" not in text:
         return text

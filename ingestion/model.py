@@ -53,6 +53,8 @@ class Account:
     is_authenticated: bool
     detail: str = ""
     """What this account can see, in words for the operator."""
+    scope_id: str = ""
+    """The upstream's own id of the scope that was asked for, where it has one: names pass to others, ids do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,8 @@ class Batch:
     records_count: int
     account: str
     """Who we were upstream."""
+    scope_id: str = ""
+    """What the scope was upstream, by its own id; empty where it has none."""
     census_sequence: int | None = None
     """The newest census batch of the scope, this one included."""
     census: "CensusSummary | None" = None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ingestion.errors import ConnectorError
-from ingestion.model import Batch, BatchKind, CensusSummary, Page, Verdict
+from ingestion.model import Account, Batch, BatchKind, CensusSummary, Page, Verdict
 from resources import batches
 from resources.rawlog import ScopeLog
 
@@ -30,7 +30,7 @@ class Appender:
     log: ScopeLog
     connector: str
     connector_version: int
-    account: str
+    account: Account
     newest: Batch | None
     """The newest batch of the log: before the fetch when given, then each that is written."""
     clock: Callable[[], datetime] = utc_now
@@ -173,7 +173,8 @@ class Appender:
             is_caught_up=is_caught_up,
             resumes_at=resumes_at,
             records_count=len(rows) if kind == "records" else 0,
-            account=self.account,
+            account=self.account.name,
+            scope_id=self.account.scope_id,
             census_sequence=sequence if census else before,
             census=census,
         )

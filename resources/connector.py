@@ -7,8 +7,6 @@ What only some upstreams can do is a small protocol below; a connector has a cap
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import ClassVar, Protocol, runtime_checkable
 
 from dagster import ConfigurableResource
@@ -78,24 +76,3 @@ class SupportsChanged(Protocol):
 
     def changed(self, scope: str, cursor: str | None) -> bool:
         """Tell whether `pages(scope, cursor)` would yield something new; may err towards True."""
-
-
-_requests: ContextVar[list[int] | None] = ContextVar("requests", default=None)
-
-
-@contextmanager
-def counting_requests() -> Iterator[list[int]]:
-    """Count the upstream requests made within; the list's one number is the count so far."""
-    counter = [0]
-    token = _requests.set(counter)
-    try:
-        yield counter
-    finally:
-        _requests.reset(token)
-
-
-def count_request() -> None:
-    """Note one upstream request; called by the HTTP client, once per request sent."""
-    counter = _requests.get()
-    if counter is not None:
-        counter[0] += 1

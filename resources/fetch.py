@@ -8,9 +8,10 @@ from itertools import islice
 
 from ingestion.census import Finding, held_because
 from ingestion.errors import ConfigurationError, TransientError
-from ingestion.model import ANONYMOUS, Batch, CensusSummary, Page, Record, Verdict
+from ingestion.model import ANONYMOUS, Account, Batch, CensusSummary, Page, Record, Verdict
 from resources.append import Appender, utc_now
-from resources.connector import Connector, SupportsCensus, SupportsGet, counting_requests
+from resources.connector import Connector, SupportsCensus, SupportsGet
+from resources.counting import counting_requests
 from resources.known import Comparison, Known
 from resources.rawlog import ScopeLog
 
@@ -91,17 +92,24 @@ class ScopeFetch:
             census=census,
         )
 
-    def _account(self, newest: Batch | None) -> str:
-        """Prove who we are.
+    def _account(self, newest: Batch | None) -> Account:
+        """Prove who we are, and that the scope is the one that was fetched before.
 
         Raises:
             ConfigurationError: nobody, where an account fetched before: an upstream that answers a bad token as it
-                answers strangers would move the cursor past all that strangers do not see.
+                answers strangers would move the cursor past all that strangers do not see. Or the scope's name
+                belongs to another one by now.
         """
         account = self.connector.check(self.log.scope)
+        if newest and newest.scope_id not in {"", account.scope_id}:
+            raise ConfigurationError(
+                f"{self.log.scope} is another one by now: upstream it has the id {account.scope_id or 'of none'}, what "
+                f"was fetched before has {newest.scope_id}. Nothing was changed. Write the present name of the old one "
+                f"as scope; or, to begin anew, move {self.log.folder} away and replay"
+            )
         before = newest.account if newest else ANONYMOUS
         if account.is_authenticated or before in {ANONYMOUS, account.name} or self.options.approve_deletions:
-            return account.name
+            return account
         raise ConfigurationError(
             f"answered as {account.name}, while {before} fetched before: is the credential expired or withdrawn? "
             "If it is to be so, sync once with --approve-deletions"
@@ -119,18 +127,20 @@ class ScopeFetch:
         if not isinstance(self.connector, SupportsCensus):
             return None
         found = self.known.compare(self.log, self.connector.census(self.log.scope))
-        trusted = self._fetched_as(appender) if found.missing else appender.account
+        trusted = self._fetched_as(appender) if found.missing else appender.account.name
         reason = held_because(
-            Finding(found.live_count, found.known_count, len(found.missing), appender.account, trusted),
+            Finding(found.live_count, found.known_count, len(found.missing), appender.account.name, trusted),
             brake_ids=self.options.brake_ids,
             brake_share=self.options.brake_share,
         )
         is_held = bool(reason) and not self.options.approve_deletions
         verdicts = self._judge(appender, found, is_held=is_held)
         if any(verdict in {"gone", "suspected"} for _, verdict in verdicts):
-            account = self.connector.check(self.log.scope).name
-            if account != appender.account:
-                is_held, reason = True, f"begun as {appender.account}, ended as {account}: it may have seen less"
+            account = self.connector.check(self.log.scope)
+            begun = appender.account
+            if (account.name, account.scope_id) != (begun.name, begun.scope_id):
+                is_held = True
+                reason = f"begun as {_named(begun)}, ended as {_named(account)}: it may have seen less"
                 verdicts = [(source_id, "held") for source_id in found.missing]
         summary = CensusSummary(
             live_count=found.live_count,
@@ -139,7 +149,7 @@ class ScopeFetch:
             is_held=is_held,
             is_approved=bool(reason) and not is_held,
             reason=reason,
-            trusted_account=trusted if is_held else appender.account,
+            trusted_account=trusted if is_held else appender.account.name,
         )
         appender.append_census(verdicts, summary)
         return summary
@@ -153,7 +163,7 @@ class ScopeFetch:
         accounts = self.known.accounts(self.log, since=newest.census_sequence or 0 if newest else 0)
         if census:
             accounts.add(census.trusted_account)
-        return min(accounts - {appender.account, ANONYMOUS}, default=appender.account)
+        return min(accounts - {appender.account.name, ANONYMOUS}, default=appender.account.name)
 
     def _judge(self, appender: Appender, found: Comparison, *, is_held: bool) -> list[tuple[str, Verdict]]:
         """Say what becomes of each id that is missing or back; with `get`, fetch what we lack, confirm what is gone."""
@@ -190,6 +200,10 @@ class ScopeFetch:
 
         appender.append(_pages(existing(), appender.cursor))
         return gone
+
+
+def _named(account: Account) -> str:
+    return f"{account.name} at {account.scope_id}" if account.scope_id else account.name
 
 
 def _still_waiting(newest: Batch) -> Fetched:

@@ -15,7 +15,8 @@ from pydantic import Field
 
 from ingestion.errors import ScopeNotFoundError
 from ingestion.model import ANONYMOUS, Account, Attachment, Document, Link, Page, Record
-from resources.connector import Connector, count_request
+from resources.connector import Connector
+from resources.counting import count_request
 
 EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 

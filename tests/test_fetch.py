@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from ingestion.errors import ConfigurationError, ConnectorError, ScopeNotFoundError, TransientError
-from ingestion.model import Batch, Page, Record
+from ingestion.model import Account, Batch, Page, Record
 from resources.append import BATCH_BYTES, Appender
 from tests.scripted import EPOCH, Listed, Upstream, document, owning
 from tests.support import SCOPE, SOURCE, Site
+
+ALICE = Account("alice", is_authenticated=True)
 
 FAULTS = {
     "down": TransientError("503"),
@@ -246,7 +248,7 @@ def test_a_record_that_comes_again_unchanged_is_not_stored_again(tmp_path: Path)
     site.upstream.put("a", at=EPOCH)
     site.fetch()
     log = site.raw_log.scope(SOURCE, SCOPE)
-    appender = Appender(log, "complete", 1, "alice", log.last(), site.clock)
+    appender = Appender(log, "complete", 1, ALICE, log.last(), site.clock)
     same, other = (Record("a", "note", owning(document("a", text)), updated_at=EPOCH) for text in ("text", "new"))
     assert appender.append([Page((same,), "1"), Page((other,), "2"), Page((other,), "3"), Page((same,), "4")])
     assert stored(site) == ["a", "a", "a"], "there and back again are two changes"
@@ -259,7 +261,7 @@ def test_records_come_again_for_another_version_of_the_mapping(tmp_path: Path) -
     site.fetch()
     log = site.raw_log.scope(SOURCE, SCOPE)
     record = Record("a", "note", site.upstream.items["a"].payload, updated_at=site.upstream.items["a"].updated_at)
-    Appender(log, "complete", 2, "alice", log.last(), site.clock).append([Page((record,), "1")])
+    Appender(log, "complete", 2, ALICE, log.last(), site.clock).append([Page((record,), "1")])
     assert stored(site) == ["a", "a"]
 
 
@@ -268,7 +270,7 @@ def test_a_connector_that_stands_still_is_an_error_and_not_an_endless_loop(tmp_p
     log = site.raw_log.scope(SOURCE, SCOPE)
     page = Page((Record("a", "note", b"{}"),), "1")
     with pytest.raises(ConnectorError, match="twice"):
-        Appender(log, "complete", 1, "alice", None, site.clock).append([page] * 1_000)
+        Appender(log, "complete", 1, ALICE, None, site.clock).append([page] * 1_000)
     assert stored(site) == ["a"]
 
 
@@ -277,7 +279,7 @@ def test_large_bodies_are_cut_into_several_batches(tmp_path: Path) -> None:
     log = site.raw_log.scope(SOURCE, SCOPE)
     record = Record("0", "note", bytes(10_000_000))
     pages = [Page((replace(record, source_id=str(number)),), str(number)) for number in range(5)]
-    Appender(log, "complete", 1, "alice", None, site.clock).append(pages)
+    Appender(log, "complete", 1, ALICE, None, site.clock).append(pages)
     assert sum(batch.records_count for batch in batches(site)) == 5
     assert all(batch.records_count * 10_000_000 < BATCH_BYTES + 10_000_000 for batch in batches(site))
     covered = 0

@@ -1,0 +1,83 @@
+"""JSON as upstreams send it: arrays cut into the bytes of their elements, and values read whatever is wrong in them."""
+
+import json
+from typing import Any
+
+import msgspec
+
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What the fast reader refuses. Python's own takes NaN, lone surrogates and broken UTF-8 as well."""
+_slices = msgspec.json.Decoder(list[msgspec.Raw])
+_syntax = msgspec.json.Decoder(msgspec.Raw)
+_values = msgspec.json.Decoder()
+_DECODER = json.JSONDecoder()
+_BLANKS = " \t\n\r"
+
+
+def elements(body: bytes) -> list[bytes]:
+    """Give the bytes of each element of a JSON array, as they were sent.
+
+    Raises:
+        ValueError: it is not an array, or not JSON to its end.
+    """
+    try:
+        return [bytes(raw) for raw in _slices.decode(body)]
+    except _UNREADABLE:
+        return _elements_leniently(body)
+
+
+def parse(body: bytes) -> Any:  # noqa: ANN401 -- JSON is anything
+    """Read a JSON value; of two equal keys the last wins, bytes that are not UTF-8 become U+FFFD.
+
+    Raises:
+        ValueError: it is not JSON, or too deep to be read.
+    """
+    try:
+        return _values.decode(body)
+    except _UNREADABLE:
+        try:
+            return json.loads(body.decode("utf-8-sig", "replace"))
+        except RecursionError:
+            raise ValueError("nested too deep to be read") from None
+
+
+def is_json(body: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> bool:
+    """Tell whether it is a whole JSON array, or object, without making it."""
+    if body.lstrip()[:1] != (b"[" if kind is list else b"{"):
+        return False
+    try:
+        _syntax.decode(body)
+    except _UNREADABLE:
+        try:
+            parse(body)
+        except ValueError:
+            return False
+    return True
+
+
+def _elements_leniently(body: bytes) -> list[bytes]:
+    text = body.decode("utf-8", "surrogateescape").removeprefix("\ufeff").strip(_BLANKS)
+    if not text.startswith("["):
+        raise ValueError("not a JSON array")
+    found: list[bytes] = []
+    end = _skip(text, 1)
+    while text[end : end + 1] != "]":
+        try:
+            _, after = _DECODER.raw_decode(text, end)
+        except RecursionError:
+            raise ValueError("nested too deep to be read") from None
+        found.append(text[end:after].encode("utf-8", "surrogateescape"))
+        end = _skip(text, after)
+        if text[end : end + 1] == ",":
+            end = _skip(text, end + 1)
+        elif text[end : end + 1] != "]":
+            raise ValueError("a JSON array without its end")
+    if end + 1 != len(text):
+        raise ValueError("something follows a JSON array")
+    return found
+
+
+def _skip(text: str, at: int) -> int:
+    while text[at : at + 1] in {*_BLANKS}:
+        at += 1
+    return at

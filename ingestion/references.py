@@ -1,0 +1,76 @@
+"""What the Markdown of a code host refers to: `#12`, `owner/name#12`, `GH-12`, and addresses of the host itself."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ingestion.links import CODE_SPAN, markdown_targets
+from ingestion.markup import markdown_prose
+from ingestion.model import Link
+
+# Each alternative begins with a literal, and what stands before it is looked at afterwards: a pattern that tried an
+# optional owner/name at every character took longer than all the rest of a document's way.
+_NUMBER = re.compile(r"#(\d{1,9})(?![\w-])|\bGH-(\d{1,9})\b")
+_REPOSITORY_BEFORE = re.compile(r"(?<![\w./-])([\w-]{1,64}/[\w.-]{1,100})$")
+_KEYWORD_BEFORE = re.compile(
+    r"\b(?:(?P<closes>close[sd]?|fix(?:e[sd])?|resolve[sd]?)|(?P<duplicates>duplicate of)):?[ \t]+$", re.IGNORECASE
+)
+_LOOK_BACK = 170
+_NO_WORD_BEFORE = re.compile(r"[\w&#/]$")
+_PLACE = re.compile(
+    r"^(?P<host>https?://[^/]+)/(?P<repository>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<number>\d{1,9})"
+    r"(?:/files)?/?(?:\#(?:issuecomment-(?P<comment>\d+)|discussion_r(?P<review>\d+))?)?$"
+)
+
+
+class Repository(NamedTuple):
+    """Where a text stands."""
+
+    web: str
+    """Scheme and host of the pages for people: `https://github.com`."""
+    names: frozenset[str]
+    """`owner/name`, in lower case: those that it has now and had."""
+
+
+def references(text: str, repository: Repository) -> tuple[Link, ...]:
+    """Give what a text refers to, each once, in order; within the repository as source_ids (`issues/12`)."""
+    prose = CODE_SPAN.sub(" ", markdown_prose(text))
+    found = [*_numbers(prose, repository), *(_address(url, repository) for url in markdown_targets(prose))]
+    strongest: dict[str, Link] = {}
+    for link in found:
+        if link is not None and strongest.get(link.target, link).relation == "mentions":
+            strongest[link.target] = link
+    return tuple(strongest.values())
+
+
+def _numbers(prose: str, repository: Repository) -> Iterator[Link]:
+    if "#" not in prose and "GH-" not in prose:
+        return
+    for found in _NUMBER.finditer(prose):
+        before = prose[max(0, found.start() - _LOOK_BACK) : found.start()]
+        number = found[1] or found[2]
+        other = _REPOSITORY_BEFORE.search(before)
+        if other is not None:
+            before = before[: other.start()]
+        elif _NO_WORD_BEFORE.search(before):
+            continue
+        keyword = _KEYWORD_BEFORE.search(before)
+        relation = (keyword and keyword.lastgroup) or "mentions"
+        if other is None or other[1].lower() in repository.names:
+            yield Link(relation, f"issues/{number}", is_source_id=True)
+        else:
+            yield Link(relation, f"{repository.web}/{other[1]}/issues/{number}")
+
+
+def _address(url: str, repository: Repository) -> Link | None:
+    """Tell an address of the repository itself from any other; relative ones lead into its files, which we lack."""
+    if not url.startswith(("http://", "https://")):
+        return None
+    place = _PLACE.match(url)
+    if place is None or place["host"] != repository.web or place["repository"].lower() not in repository.names:
+        return Link("mentions", url)
+    if place["comment"]:
+        return Link("mentions", f"issues/comments/{place['comment']}", is_source_id=True)
+    if place["review"]:
+        return Link("mentions", f"pulls/comments/{place['review']}", is_source_id=True)
+    return Link("mentions", f"issues/{place['number']}", is_source_id=True)

@@ -1,0 +1,175 @@
+"""Reads listings that move while they are read: what changed since a cursor, without a gap and without an end.
+
+A listing sorted by the time of change is read by its key: after each page the next is asked for as "changed since the
+last one seen", never as "page 2", for a record that changes meanwhile moves to the end and shifts all others across
+the page's border. Page 2 is asked for only where the key cannot move: many records of one instant, a listing without
+times, an upstream that ignores the order asked for. Such a window is read by its links, and again until two readings
+agree. What each page held is remembered in short, so that an unchanged listing yields nothing.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from itertools import pairwise
+
+from ingestion.errors import ConnectorError
+from ingestion.model import Page, Record
+
+_MAX_READINGS = 3
+"""Of one window: a record that is missed in one reading, at a moved border, is elsewhere in the next."""
+_AHEAD = timedelta(days=1)
+"""A time further in the future is a mistake: a cursor there would never see anything again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a listing."""
+
+    record: Record
+    at: datetime | None
+    """When it changed last; None where the listing does not say."""
+    essence: bytes
+    """What of it has to be the same for the record to be unchanged: mostly its payload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One page as the upstream gave it."""
+
+    rows: Sequence[Row]
+    next: str | None
+    """Where its next page is, None at the end."""
+    now: datetime
+    """The upstream's clock."""
+
+
+Fetch = Callable[[datetime | None, str | None], Window]
+"""Ask for what changed at or after an instant (None: ever), or for the page behind a link of such an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a listing is read. `at` alone is the key; the rest says where we are among the pages of one window."""
+
+    at: datetime | None = None
+    """Everything that changed before this is stored."""
+    marks: tuple[str, ...] = ()
+    """What each page of the window from `at` held when it was last read whole."""
+    walked: tuple[str, ...] = ()
+    """The same for the pages of the present reading."""
+    next: str | None = None
+    """The page to be read next; None: the first."""
+    readings: int = 0
+    """Whole readings of this window that differed from the one before."""
+    high: datetime | None = None
+    """The latest time in the window, where its order is not that of time."""
+
+
+def walk(fetch: Fetch, position: Position) -> Iterator[tuple[list[Record], Position]]:
+    """Yield new records with the position that is true once they are stored; ends when nothing is left.
+
+    Raises:
+        ConnectorError: the upstream sends the same page again and again.
+    """
+    stored = position
+    while True:
+        window = fetch(position.at, position.next)
+        mark = _mark(window.rows)
+        if window.rows and position.walked[-1:] == (mark,):
+            raise ConnectorError("the upstream sends one page again and again: it would never end")
+        is_news = position.marks[len(position.walked) :][:1] != (mark,)
+        here = replace(position, walked=(*position.walked, mark), high=_high(window, position))
+        key = _next_key(window, position)
+        if key is None and window.next:
+            following, is_end = replace(here, next=window.next), False
+        else:
+            following, is_end = _after_window(here, key)
+        if is_news or (is_end and following != stored):
+            yield [row.record for row in window.rows] if is_news else [], following
+            stored = following
+        if is_end:
+            return
+        position = following
+
+
+def _after_window(here: Position, key: datetime | None) -> tuple[Position, bool]:
+    """Give the position after a window's last page, and whether that is the end of the listing."""
+    is_moving = len(here.walked) > 1 and here.walked != here.marks
+    if is_moving and here.readings + 1 < _MAX_READINGS:
+        return Position(here.at, marks=here.walked, readings=here.readings + 1), False
+    if key is not None:
+        return Position(key), False
+    if here.high is not None and (here.at is None or here.high > here.at):
+        return Position(here.high, marks=here.walked), False
+    return Position(here.at, marks=here.walked), True
+
+
+def _next_key(window: Window, position: Position) -> datetime | None:
+    """Give the time from which to ask next: that of the last row, if the order is that of time and it moves us on."""
+    times = _times(window)
+    if position.high is not None or not times or _is_disordered(times, position):
+        return None
+    return times[-1] if position.at is None or times[-1] > position.at else None
+
+
+def _high(window: Window, position: Position) -> datetime | None:
+    times = _times(window)
+    if position.high is None and not _is_disordered(times, position):
+        return None
+    return max([*times, *([position.high] if position.high else [])])
+
+
+def _is_disordered(times: Sequence[datetime], position: Position) -> bool:
+    """Tell whether the upstream ignored the order, or the time to begin from (asked for in whole seconds)."""
+    since = position.at and position.at.replace(microsecond=0)
+    return any(a > b for a, b in pairwise(times)) or bool(since and times and min(times) < since)
+
+
+def _times(window: Window) -> list[datetime]:
+    latest = window.now + _AHEAD
+    return [row.at for row in window.rows if row.at is not None and row.at <= latest]
+
+
+def _mark(rows: Sequence[Row]) -> str:
+    digest = blake2b(digest_size=8)
+    for row in rows:
+        digest.update(len(row.essence).to_bytes(8, "big") + row.essence)
+    return digest.hexdigest()
+
+
+def interleaved(listings: Mapping[str, Fetch], cursor: str | None) -> Iterator[Page]:
+    """Read several listings of one scope in turn, a page of each, so that a page budget starves none.
+
+    The cursor holds a position for each, and whose turn it is.
+    """
+    state = json.loads(cursor) if cursor else {}
+    positions = {name: _position(state.get(name, {})) for name in listings}
+    names = list(listings)
+    first = names.index(state["turn"]) if state.get("turn") in names else 0
+    walks = {name: walk(listings[name], positions[name]) for name in (*names[first:], *names[:first])}
+    while walks:
+        for name in list(walks):
+            found = next(walks[name], None)
+            if found is None:
+                del walks[name]
+                continue
+            records, positions[name] = found
+            turn = names[(names.index(name) + 1) % len(names)]
+            yield Page(tuple(records), _cursor(positions, turn))
+
+
+def _cursor(positions: Mapping[str, Position], turn: str) -> str:
+    state = {name: {k: v for k, v in asdict(one).items() if v} for name, one in positions.items()}
+    return json.dumps({"turn": turn, **state}, default=lambda value: value.astimezone(UTC).isoformat())
+
+
+def _position(state: Mapping[str, object]) -> Position:
+    values = dict(state)
+    for name in ("at", "high"):
+        if values.get(name):
+            values[name] = datetime.fromisoformat(str(values[name]))
+    for name in ("marks", "walked"):
+        values[name] = tuple(values.get(name, ()))  # type: ignore[arg-type]  # lists of text in a cursor of ours
+    return Position(**values)  # type: ignore[arg-type]
