@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from typing import Any
 
 import msgspec
 
@@ -41,37 +40,62 @@ class Head(msgspec.Struct):
         return self.pull_request is not None or (self.diff_url is not None and self.number is not None)
 
 
-class _Item(msgspec.Struct):
-    """What documents are made of; any field may be missing, null, or of another type than documented."""
+class _User(msgspec.Struct):
+    login: str | None = None
 
-    id: Any = None
-    number: Any = None
-    title: Any = None
-    name: Any = None
-    tag_name: Any = None
-    body: Any = None
-    user: Any = None
-    author: Any = None
-    labels: Any = None
-    assignees: Any = None
-    milestone: Any = None
-    state: Any = None
-    state_reason: Any = None
-    draft: Any = None
-    prerelease: Any = None
-    locked: Any = None
-    merged_at: Any = None
-    pull_request: Any = None
-    html_url: Any = None
-    url: Any = None
-    issue_url: Any = None
-    pull_request_url: Any = None
-    path: Any = None
-    in_reply_to_id: Any = None
-    created_at: Any = None
-    updated_at: Any = None
-    published_at: Any = None
-    assets: Any = None
+
+class _Label(msgspec.Struct):
+    name: str | None = None
+
+
+class _Milestone(msgspec.Struct):
+    title: str | None = None
+
+
+class _Asset(msgspec.Struct):
+    name: str | None = None
+    content_type: str | None = None
+    browser_download_url: str | None = None
+
+
+class _Pull(msgspec.Struct):
+    merged_at: str | None = None
+
+
+_Id = int | str | None
+
+
+class _Item(msgspec.Struct):
+    """What documents are made of, as documented; a record in which a field is of another type is read by `_item`."""
+
+    id: _Id = None
+    number: _Id = None
+    title: str | None = None
+    name: str | None = None
+    tag_name: str | None = None
+    body: str | None = None
+    user: _User | None = None
+    author: _User | None = None
+    labels: list[_Label] | None = None
+    assignees: list[_User] | None = None
+    milestone: _Milestone | None = None
+    state: str | None = None
+    state_reason: str | None = None
+    draft: bool | None = None
+    prerelease: bool | None = None
+    locked: bool | None = None
+    merged_at: str | None = None
+    pull_request: _Pull | None = None
+    html_url: str | None = None
+    url: str | None = None
+    issue_url: str | None = None
+    pull_request_url: str | None = None
+    path: str | None = None
+    in_reply_to_id: _Id = None
+    created_at: str | None = None
+    updated_at: str | None = None
+    published_at: str | None = None
+    assets: list[_Asset] | None = None
 
 
 _heads = msgspec.json.Decoder(Head)
@@ -83,7 +107,8 @@ def head(payload: bytes) -> Head:
     try:
         return _heads.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _leniently(payload, Head)
+        fields = _object(payload)
+        return Head(**{name: fields.get(name) for name in Head.__struct_fields__})
 
 
 def record_id(found: Head, key: str, payload: bytes) -> str:
@@ -98,16 +123,14 @@ def github_document(scope: str, record: Record) -> Document:
     Raises:
         RecordError: it is not what its listing holds.
     """
-    try:
-        item = _items.decode(record.payload)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        item = _leniently(record.payload, _Item)
+    item = _item(record.payload)
     if item.id is None and item.number is None:
         raise RecordError("has neither an id nor a number: not a record of GitHub")
-    title, content = _title(record, item), clean(_text(item.body))
-    url = _text(item.html_url) or _text(item.url)
-    author = _login(item.user if item.user is not None else item.author)
-    assignees = tuple(_logins(item.assignees))
+    title, content = _title(record, item), clean(item.body or "")
+    url = item.html_url or item.url or ""
+    author = _login(item.user or item.author)
+    assignees = tuple(name for name in map(_login, item.assignees or ()) if name)
+    people = (author, *assignees) if author else assignees
     return Document(
         source_id=record.source_id,
         doc_type=record.record_type,
@@ -116,15 +139,15 @@ def github_document(scope: str, record: Record) -> Document:
         url=url,
         author=author,
         assignees=assignees,
-        participants=tuple(dict.fromkeys(name.lower() for name in (author, *assignees) if name)),
-        participants_raw=tuple(dict.fromkeys(name for name in (author, *assignees) if name)),
-        tags=tuple(dict.fromkeys(_tags(record, item, assignees))),
+        participants=tuple(name.lower() for name in people),
+        participants_raw=people,
+        tags=tuple(_tags(record, item, assignees)),
         channel=scope,
         thread_id=_thread(record, item),
         created_at=_instant(item.published_at) or _instant(item.created_at),
-        updated_at=_instant(item.updated_at) or record.updated_at,
+        updated_at=record.updated_at or _instant(item.updated_at),
         metadata=_metadata(item),
-        attachments=tuple(_assets(item.assets)),
+        attachments=tuple(_assets(item.assets or ())),
         links=(*_own_links(record, item, url), *references(f"{title}\n\n{content}", _repository(scope, url))),
     )
 
@@ -133,34 +156,25 @@ def _title(record: Record, item: _Item) -> str:
     if record.record_type == "comment":
         return f"Comment on #{_number(item.issue_url)}"
     if record.record_type == "review_comment":
-        return f"Review of {_text(item.path)} in #{_number(item.pull_request_url)}"
-    written = _text(item.title) or _text(item.name) or _text(item.tag_name)
-    return " ".join(clean(written).split()) or record.source_id
+        return f"Review of {item.path or 'a file'} in #{_number(item.pull_request_url)}"
+    return " ".join(clean(item.title or item.name or item.tag_name or "").split()) or record.source_id
 
 
 def _tags(record: Record, item: _Item, assignees: Iterable[str]) -> Iterator[str]:
-    state = _text(item.state)
-    if record.record_type == "pull_request" and _merged_at(item):
+    state = item.state
+    if record.record_type == "pull_request" and (item.merged_at or (item.pull_request and item.pull_request.merged_at)):
         state = "merged"
     if state:
         yield f"status:{state.lower()}"
-    if _text(item.state_reason):
-        yield f"resolution:{_text(item.state_reason).lower()}"
-    for label in item.labels if isinstance(item.labels, list) else ():
-        name = _text(label.get("name") if isinstance(label, dict) else label)
-        if name:
-            yield f"label:{name.lower()}"
-    if isinstance(item.milestone, dict) and _text(item.milestone.get("title")):
-        yield f"milestone:{_text(item.milestone['title']).lower()}"
+    if item.state_reason:
+        yield f"resolution:{item.state_reason.lower()}"
+    yield from (f"label:{label.name.lower()}" for label in item.labels or () if label.name)
+    if item.milestone and item.milestone.title:
+        yield f"milestone:{item.milestone.title.lower()}"
     yield from (f"assignee:{name.lower()}" for name in assignees)
-    if _text(item.tag_name):
-        yield f"version:{_text(item.tag_name).lower()}"
-    yield from (name for name in ("draft", "prerelease", "locked") if getattr(item, name) is True)
-
-
-def _merged_at(item: _Item) -> object:
-    """Give when a pull request was merged: listed among issues it says so one level deeper."""
-    return item.merged_at or (isinstance(item.pull_request, dict) and item.pull_request.get("merged_at"))
+    if item.tag_name:
+        yield f"version:{item.tag_name.lower()}"
+    yield from (name for name in ("draft", "prerelease", "locked") if getattr(item, name))
 
 
 def _thread(record: Record, item: _Item) -> str | None:
@@ -170,8 +184,8 @@ def _thread(record: Record, item: _Item) -> str | None:
     return record.source_id if record.record_type in {"issue", "pull_request"} else None
 
 
-def _number(url: object) -> str:
-    found = _THREAD.search(_text(url))
+def _number(url: str | None) -> str:
+    found = _THREAD.search(url or "")
     if found is None:
         raise RecordError("a comment that names no issue")
     return found[1]
@@ -186,37 +200,26 @@ def _own_links(record: Record, item: _Item, url: str) -> Iterator[Link]:
 
 def _metadata(item: _Item) -> dict[str, object]:
     facts = {"number": item.number, "path": item.path, "tag": item.tag_name}
-    return {name: value for name, value in facts.items() if isinstance(value, int | str)}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
-def _assets(assets: object) -> Iterator[Attachment]:
+def _assets(assets: Iterable[_Asset]) -> Iterator[Attachment]:
     """Give the files of a release, by their addresses."""
-    for asset in assets if isinstance(assets, list) else ():
-        if isinstance(asset, dict) and _text(asset.get("name")):
-            media_type = _text(asset.get("content_type")) or "application/octet-stream"
-            yield Attachment(_text(asset["name"]), media_type, _text(asset.get("browser_download_url")) or None)
+    for asset in assets:
+        if asset.name:
+            media_type = asset.content_type or "application/octet-stream"
+            yield Attachment(asset.name, media_type, asset.browser_download_url)
 
 
 def _repository(scope: str, url: str) -> Repository:
-    parts = urlsplit(url)
-    name = "/".join(parts.path.split("/")[1:3])
-    return Repository(f"{parts.scheme}://{parts.netloc}", frozenset({scope.lower(), name.lower()}))
+    """Tell from a record's page where its repository is: `https://HOST/OWNER/NAME/issues/1`."""
+    scheme, _, host, owner, name, *_ = *url.split("/", 5), "", "", "", "", ""
+    return Repository(f"{scheme}//{host}", frozenset({scope.lower(), f"{owner}/{name}".lower()}))
 
 
-def _logins(users: object) -> Iterator[str]:
-    for user in users if isinstance(users, list) else ():
-        name = _login(user)
-        if name:
-            yield name
-
-
-def _login(user: object) -> str | None:
+def _login(user: _User | None) -> str | None:
     """Give an account's name; the accounts of deleted users are null."""
-    return _text(user.get("login") if isinstance(user, dict) else user) or None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None or isinstance(value, list | dict) else str(value)
+    return (user.login or None) if user else None
 
 
 def _instant(text: object) -> datetime | None:
@@ -227,13 +230,37 @@ def _instant(text: object) -> datetime | None:
     return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
 
 
-_Shape = TypeVar("_Shape", Head, _Item)
+def _item(payload: bytes) -> _Item:
+    """Read a record. What the fast reader refuses, for its encoding or for a type, is read field by field.
+
+    Raises:
+        RecordError: it is no JSON object.
+    """
+    try:
+        return _items.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        fields = _object(payload)
+    if not fields:
+        raise RecordError("is not a JSON object")
+    shapes = {field.name: field.type for field in msgspec.structs.fields(_Item)}
+    return _Item(**{name: _fitting(fields.get(name), shape) for name, shape in shapes.items()})
 
 
-def _leniently(payload: bytes, kind: type[_Shape]) -> _Shape:
-    """Read what the fast reader refuses: lone surrogates, broken UTF-8; what is no JSON object has no fields."""
+def _fitting(value: object, shape: Any) -> Any:  # noqa: ANN401 -- a type, and a value of it
+    """Give a value as a field wants it: numbers as text where text is wanted, what does not fit at all as None."""
+    if isinstance(value, list):
+        kept = [one for one in value if isinstance(one, dict)]
+        value = kept
+    try:
+        return msgspec.convert(value, shape, strict=False)
+    except msgspec.ValidationError:
+        return str(value) if shape == (str | None) and isinstance(value, int | float) else None
+
+
+def _object(payload: bytes) -> dict[str, Any]:
+    """Read JSON whatever is wrong in it; what is no object is an empty one."""
     try:
         value = parse(payload)
     except ValueError:
-        return kind()
-    return kind(**{name: value.get(name) for name in kind.__struct_fields__}) if isinstance(value, dict) else kind()
+        return {}
+    return value if isinstance(value, dict) else {}

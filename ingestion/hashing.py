@@ -29,9 +29,9 @@ def content_hash(document: Document) -> str:
             + _field(None if attachment.content is None else sha256(attachment.content).hexdigest())
             for attachment in document.attachments
         ),
-        _set(_field(link.relation) + _field(link.target) + b"=" * link.is_source_id for link in document.links),
+        _set(_field(link.relation) + _field(link.target) + "=" * link.is_source_id for link in document.links),
     ]
-    return sha256(b"".join(parts)).hexdigest()
+    return sha256("".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def text_hash(title: str, content: str) -> str:
@@ -42,17 +42,14 @@ def text_hash(title: str, content: str) -> str:
     return sha256((content or title).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _field(value: str | None) -> bytes:
-    if value is None:
-        return b"-"
-    encoded = value.encode("utf-8", "surrogatepass")
-    return b"%d:%b" % (len(encoded), encoded)
+def _field(value: str | None) -> str:
+    return "-" if value is None else f"{len(value)}:{value}"
 
 
-def _set(members: Iterable[bytes]) -> bytes:
+def _set(members: Iterable[str]) -> str:
     """Join in one order, each member once, with the number of members before them."""
     distinct = sorted(set(members))
-    return b"%d{%b" % (len(distinct), b"".join(distinct))
+    return f"{len(distinct)}{{{''.join(distinct)}"
 
 
 def _plain(value: object) -> object:

@@ -10,8 +10,19 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _slices = msgspec.json.Decoder(list[msgspec.Raw])
 _syntax = msgspec.json.Decoder(msgspec.Raw)
 _values = msgspec.json.Decoder()
-_DECODER = json.JSONDecoder()
+_BOM = b"\xef\xbb\xbf"
 _BLANKS = " \t\n\r"
+
+
+def _integer(digits: str) -> int | float:
+    """Read an integer; one beyond Python's limit of digits becomes an infinity, as a float of its size does."""
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer)
 
 
 def elements(body: bytes) -> list[bytes]:
@@ -36,14 +47,14 @@ def parse(body: bytes) -> Any:  # noqa: ANN401 -- JSON is anything
         return _values.decode(body)
     except _UNREADABLE:
         try:
-            return json.loads(body.decode("utf-8-sig", "replace"))
+            return _DECODER.decode(body.decode("utf-8-sig", "replace"))
         except RecursionError:
             raise ValueError("nested too deep to be read") from None
 
 
 def is_json(body: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> bool:
     """Tell whether it is a whole JSON array, or object, without making it."""
-    if body.lstrip()[:1] != (b"[" if kind is list else b"{"):
+    if body.removeprefix(_BOM).lstrip()[:1] != (b"[" if kind is list else b"{"):
         return False
     try:
         _syntax.decode(body)
@@ -70,6 +81,8 @@ def _elements_leniently(body: bytes) -> list[bytes]:
         end = _skip(text, after)
         if text[end : end + 1] == ",":
             end = _skip(text, end + 1)
+            if text[end : end + 1] == "]":
+                raise ValueError("a JSON array ends with a comma")
         elif text[end : end + 1] != "]":
             raise ValueError("a JSON array without its end")
     if end + 1 != len(text):

@@ -17,6 +17,7 @@ from ingestion.model import Attachment, Document, Link, Record, Reject, doc_id
 
 Mapper = Callable[[str, Record], Iterable[Document]]
 _Row = tuple[Any, ...]
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """In JSON, an escape of one alone is malformed: it is kept as the text of that escape."""
 
@@ -59,6 +60,8 @@ def storable(text: str) -> str:
     """
     if "\x00" in text:
         text = text.replace("\x00", r"\x00")
+    if text.isascii():  # known without looking
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -131,7 +134,7 @@ def _instant(value: object, name: str) -> datetime | None:
 def _json(metadata: Mapping[str, object]) -> str:
     if not metadata:
         return "{}"
-    text = json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = _ENCODER.encode(dict(metadata))
     return text if text.isascii() else _LONE_SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):04x}", text)
 
 

@@ -8,9 +8,10 @@ from ingestion.links import CODE_SPAN, markdown_targets
 from ingestion.markup import markdown_prose
 from ingestion.model import Link
 
-# Each alternative begins with a literal, and what stands before it is looked at afterwards: a pattern that tried an
+# Each pattern begins with one literal, and what stands before it is looked at afterwards: a pattern that tried an
 # optional owner/name at every character took longer than all the rest of a document's way.
-_NUMBER = re.compile(r"#(\d{1,9})(?![\w-])|\bGH-(\d{1,9})\b")
+_NUMBER = re.compile(r"#(\d{1,9})(?![\w-])")
+_GH_NUMBER = re.compile(r"GH-(\d{1,9})\b")
 _REPOSITORY_BEFORE = re.compile(r"(?<![\w./-])([\w-]{1,64}/[\w.-]{1,100})$")
 _KEYWORD_BEFORE = re.compile(
     r"\b(?:(?P<closes>close[sd]?|fix(?:e[sd])?|resolve[sd]?)|(?P<duplicates>duplicate of)):?[ \t]+$", re.IGNORECASE
@@ -44,22 +45,20 @@ def references(text: str, repository: Repository) -> tuple[Link, ...]:
 
 
 def _numbers(prose: str, repository: Repository) -> Iterator[Link]:
-    if "#" not in prose and "GH-" not in prose:
-        return
-    for found in _NUMBER.finditer(prose):
-        before = prose[max(0, found.start() - _LOOK_BACK) : found.start()]
-        number = found[1] or found[2]
-        other = _REPOSITORY_BEFORE.search(before)
-        if other is not None:
-            before = before[: other.start()]
-        elif _NO_WORD_BEFORE.search(before):
-            continue
-        keyword = _KEYWORD_BEFORE.search(before)
-        relation = (keyword and keyword.lastgroup) or "mentions"
-        if other is None or other[1].lower() in repository.names:
-            yield Link(relation, f"issues/{number}", is_source_id=True)
-        else:
-            yield Link(relation, f"{repository.web}/{other[1]}/issues/{number}")
+    for pattern in (_NUMBER, _GH_NUMBER):
+        for found in pattern.finditer(prose):
+            before = prose[max(0, found.start() - _LOOK_BACK) : found.start()]
+            other = _REPOSITORY_BEFORE.search(before.rpartition(" ")[2])
+            if other is not None:
+                before = before.removesuffix(other[0])
+            elif _NO_WORD_BEFORE.search(before):
+                continue
+            keyword = _KEYWORD_BEFORE.search(before)
+            relation = (keyword and keyword.lastgroup) or "mentions"
+            if other is None or other[1].lower() in repository.names:
+                yield Link(relation, f"issues/{found[1]}", is_source_id=True)
+            else:
+                yield Link(relation, f"{repository.web}/{other[1]}/issues/{found[1]}")
 
 
 def _address(url: str, repository: Repository) -> Link | None:

@@ -43,7 +43,9 @@ def clean(text: str) -> str:
     except UnicodeEncodeError:  # surrogate pairs become the character that they mean, lone ones U+FFFD
         raw = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
     # UTF-8 has these bytes for these characters alone, and bytes are several times faster here than text.
-    raw = raw.translate(None, _CONTROLS).replace(b"\r\n", b"\n").translate(_BREAKS)
+    raw = raw.translate(None, _CONTROLS)
+    if b"\r" in raw or b"\v" in raw or b"\f" in raw:
+        raw = raw.replace(b"\r\n", b"\n").translate(_BREAKS)
     if b" \n" in raw or b"\t\n" in raw:
         raw = b"\n".join([line.rstrip(b" \t") for line in raw.split(b"\n")])
     if b"\n\n\n\n" in raw:

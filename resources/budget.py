@@ -70,8 +70,9 @@ def seconds_asked(headers: Mapping[str, str], now: float) -> float | None:
     """
     upstream_now = _instant(headers.get("date")) or now
     asked = headers.get("retry-after")
-    if asked is not None:
-        return _sane(_number(asked), _instant(asked), upstream_now)
+    seconds = _sane(_number(asked), _instant(asked), upstream_now)
+    if seconds is not None:
+        return seconds
     if exhausted(headers):
         for name in ("x-ratelimit-reset", "ratelimit-reset", "x-rate-limit-reset"):
             number = _number(headers.get(name))
@@ -117,23 +118,25 @@ def unsaid_seconds(text: str, attempt: int) -> float:
 def _sane(seconds: float | None, instant: float | None, now: float) -> float | None:
     if seconds is None and instant is not None:
         seconds = instant - now
-    if seconds is None or seconds != seconds:  # noqa: PLR0124 -- NaN
+    if seconds is None:
         return None
     return min(max(seconds, 0.0), _DAY)
 
 
 def _number(text: str | None) -> float | None:
+    """Read a number that is one to wait for: not below zero, not NaN, not infinite."""
     try:
-        return float(text or "")
+        number = float(text or "")
     except ValueError:
         return None
+    return number if 0 <= number < math.inf else None
 
 
 def _instant(text: str | None) -> float | None:
     """Read an HTTP date."""
     try:
         found = parsedate_to_datetime(text or "")
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 

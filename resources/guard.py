@@ -19,7 +19,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from ingestion.errors import RecordError
+from ingestion.errors import ConfigurationError, RecordError
 
 Resolve = Callable[[str, int], list[str]]
 SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
@@ -35,6 +35,9 @@ CONNECTION_ERRORS = (
 
 _TRANSLATED = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
 """NAT64 (RFC 6052, RFC 8215): the last 32 bits are the IPv4 address that is reached."""
+_IPV6 = 6
+_ALLOCATED = ipaddress.ip_network("2000::/3")
+"""All that is public in IPv6: https://www.iana.org/assignments/ipv6-address-space/ipv6-address-space.xhtml"""
 _CONNECTIONS = 8
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=float("inf"))
@@ -62,19 +65,19 @@ def forbidden(address: str) -> str | None:
         "a loopback address": ip.is_loopback,
         "link-local": ip.is_link_local,
         "multicast": ip.is_multicast,
-        "not public": not ip.is_global or getattr(ip, "is_site_local", False),
+        "not public": not ip.is_global or (ip.version == _IPV6 and ip not in _ALLOCATED),
     }
     kind = next((name for name, is_so in kinds.items() if is_so), None)
     return f"{address} is {kind}" if kind else None
 
 
 def _embedded(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Give the IPv4 address that an IPv6 address stands for: mapped, compatible, 6to4, Teredo, NAT64."""
+    """Give the IPv4 address that an IPv6 address stands for: mapped, compatible, 6to4, NAT64."""
     if isinstance(ip, ipaddress.IPv4Address):
         return None
     if any(ip in network for network in _TRANSLATED) or (int(ip) >> 32 == 0 and int(ip) > 1):
         return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-    return ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+    return ip.ipv4_mapped or ip.sixtofour
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -143,7 +146,13 @@ class _TimedStream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
+        try:
+            return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
+        except httpcore.ConnectError as error:
+            if not isinstance(error.__cause__, ssl.SSLCertVerificationError):
+                raise
+            text = f"the certificate of {server_hostname} is refused: {error.__cause__.verify_message}"
+            raise ConfigurationError(f"{text}; for a server of your own, verify: false") from None
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 -- httpcore's own signature
         return self._stream.get_extra_info(info)

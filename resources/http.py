@@ -12,7 +12,6 @@ from typing import Self
 import httpx
 
 from ingestion.errors import ConfigurationError, ConnectorError, RecordError
-from ingestion.redact import redact
 from resources.answer import REDIRECTS, Answer, JsonKind, masked, origin, remember, remembered
 from resources.guard import GuardedTransport, Resolve, resolve
 from resources.sender import Patience, Sender
@@ -21,6 +20,9 @@ MAX_BYTES = 50_000_000
 """The largest body that is read, decompressed."""
 _MAX_REDIRECTS = 5
 _PORTS = {"http": 80, "https": 443}
+_PORT_NUMBERS = {None, *range(1, 65_536)}
+_NO_ADDRESS = (httpx.InvalidURL, UnicodeError)
+"""What httpx makes of a text that is no URL; lone surrogates are the second."""
 
 Params = Mapping[str, str | int | None]
 
@@ -112,7 +114,7 @@ class Http:
         """
         try:
             resolved = self.base.join(url)
-        except httpx.InvalidURL as error:
+        except _NO_ADDRESS as error:
             raise ConnectorError(f"{masked(self.base)} gave an address that is none: {error}") from None
         if origin(resolved) != self._home:
             raise ConnectorError(
@@ -129,10 +131,11 @@ class Http:
             TransientError: no good answer in time.
         """
         try:
-            target = self.base.join(url)
-            return self._follow(target, self._headers, None, ())
-        except (httpx.InvalidURL, ConfigurationError, ConnectorError) as error:
-            raise RecordError(f"{redact(url, (self._authorization,))[:200]}: {error}") from None
+            return self._follow(self.base.join(url), self._headers, None, ())
+        except _NO_ADDRESS as error:
+            raise RecordError(f"the record gives an address that is none: {error}") from None
+        except (ConfigurationError, ConnectorError) as error:
+            raise RecordError(str(error)) from None
 
     def _follow(
         self, url: httpx.URL, own_headers: Mapping[str, str], kind: JsonKind | None, accept: Collection[int]
@@ -140,7 +143,7 @@ class Http:
         """Follow redirects: of API calls (where JSON is asked for) on our own host, of others to any public one."""
         asked = url
         for _ in range(_MAX_REDIRECTS + 1):
-            if url.scheme not in {"http", "https"} or not url.host:
+            if url.scheme not in _PORTS or not url.host or url.port not in _PORT_NUMBERS:
                 raise RecordError(f"{masked(url)} is not an http or https address")
             is_own = origin(url) == self._home
             answer = self._sender.send(url, own_headers if is_own else {}, kind, accept)
@@ -148,7 +151,7 @@ class Http:
                 return replace(answer, is_moved=url != asked)
             try:
                 target = url.join(answer.headers["location"])
-            except (KeyError, httpx.InvalidURL):
+            except (KeyError, *_NO_ADDRESS):
                 raise ConnectorError(f"{masked(url)} redirects to no address") from None
             if kind is not None and origin(target) != self._home:
                 raise ConfigurationError(
@@ -163,9 +166,9 @@ def _base(text: str) -> httpx.URL:
     """Read the address of an upstream; relative paths are resolved below it, with or without a slash at its end."""
     try:
         url = httpx.URL(text.rstrip("/") + "/")
-    except httpx.InvalidURL as error:
+    except _NO_ADDRESS as error:
         raise ConfigurationError(f"base_url {text!r} is no address: {error}") from None
-    if url.scheme not in _PORTS or not url.host:
+    if url.scheme not in _PORTS or not url.host or url.port not in _PORT_NUMBERS:
         raise ConfigurationError(f"base_url {text!r} is no address; it begins with https:// or http://")
     if url.userinfo or url.query or url.fragment:
         raise ConfigurationError("base_url has a user, a query or a fragment; credentials have settings of their own")

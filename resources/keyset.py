@@ -76,22 +76,30 @@ def walk(fetch: Fetch, position: Position) -> Iterator[tuple[list[Record], Posit
     stored = position
     while True:
         window = fetch(position.at, position.next)
-        mark = _mark(window.rows)
-        if window.rows and position.walked[-1:] == (mark,):
-            raise ConnectorError("the upstream sends one page again and again: it would never end")
-        is_news = position.marks[len(position.walked) :][:1] != (mark,)
-        here = replace(position, walked=(*position.walked, mark), high=_high(window, position))
         key = _next_key(window, position)
-        if key is None and window.next:
-            following, is_end = replace(here, next=window.next), False
+        if key is not None and not position.marks and not position.walked:  # the way of nearly every page
+            is_news, is_end, following = True, False, Position(key)
         else:
-            following, is_end = _after_window(here, key)
+            is_news, is_end, following = _in_window(window, position, key)
         if is_news or (is_end and following != stored):
             yield [row.record for row in window.rows] if is_news else [], following
             stored = following
         if is_end:
             return
         position = following
+
+
+def _in_window(window: Window, position: Position, key: datetime | None) -> tuple[bool, bool, Position]:
+    """Compare a page with what it held last time: say whether it has news, whether it is the end, and what follows."""
+    mark = _mark(window.rows)
+    if window.rows and position.walked[-1:] == (mark,):
+        raise ConnectorError("the upstream sends one page again and again: it would never end")
+    is_news = position.marks[len(position.walked) :][:1] != (mark,)
+    here = replace(position, walked=(*position.walked, mark), high=_high(window, position))
+    if key is None and window.next:
+        return is_news, False, replace(here, next=window.next)
+    following, is_end = _after_window(here, key)
+    return is_news, is_end, following
 
 
 def _after_window(here: Position, key: datetime | None) -> tuple[Position, bool]:

@@ -13,8 +13,8 @@ from resources.http import Http, Params
 
 def link_pages(http: Http, path: str, params: Params | None = None) -> Iterator[Answer]:
     """Follow `rel="next"` of the Link header (RFC 8288), on the same host."""
-    seen: set[str] = set()
     answer = http.get(path, params, kind=list)
+    seen = {str(answer.url)}
     while True:
         yield answer
         following = answer.next_url
@@ -51,10 +51,14 @@ def offset_pages(
     Ends with the first page of which `count` finds nothing.
     """
     offset = 0
+    before = b""
     while True:
         answer = http.get(path, {**params, parameter: offset})
         came = count(answer)
         if not came:
             return
+        if answer.body == before:
+            raise ConnectorError(f"{masked(answer.url)} gives the page before again: it does not heed {parameter}")
+        before = answer.body
         yield answer
         offset += came

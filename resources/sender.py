@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 import tenacity
@@ -13,6 +14,7 @@ import tenacity
 from ingestion.errors import ConnectorError, TransientError, TributaryError
 from ingestion.redact import redact
 from resources.answer import AgainError, Answer, JsonKind, as_error, masked, origin
+from resources.body import ACCEPT_ENCODING, pieces
 from resources.budget import as_instant, budget, exhausted, is_limit, seconds_asked, unsaid_seconds
 from resources.counting import count_request
 from resources.guard import CONNECTION_ERRORS, deadline
@@ -55,7 +57,9 @@ class Sender:
         self._secrets = (authorization, authorization.rpartition(" ")[2])
         self._client = httpx.Client(
             transport=transport,
-            headers={"User-Agent": "Tributary", "Accept-Encoding": "gzip, deflate"},
+            headers={"User-Agent": "Tributary", "Accept-Encoding": ACCEPT_ENCODING},
+            auth=httpx.Auth(),  # adds nothing: a user and password within a URL would take the place of our credential
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # cookies know no ports: none is kept
             timeout=_TIMEOUT,
             trust_env=False,
         )
@@ -139,7 +143,7 @@ class Sender:
         seconds = None
         if is_refused or exhausted(answer.headers):
             seconds = seconds_asked(answer.headers, self._patience.now())
-        if is_refused and seconds is None:
+        if is_refused and not seconds:
             seconds = unsaid_seconds(text, attempt)
         is_own = origin(answer.url) == self._home
         if is_own and seconds is not None:
@@ -153,6 +157,8 @@ class Sender:
         try:
             with deadline(self._patience.longest_request), closing(self._client.send(request, stream=True)) as response:
                 return Answer(url, response.status_code, response.headers, self._body(response))
+        except httpx.InvalidURL as error:  # httpx reads the address of a redirect, and not all of them can be read
+            raise ConnectorError(f"{masked(url)} redirects to no address ({error})") from None
         except CONNECTION_ERRORS as error:
             raise AgainError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
 
@@ -160,7 +166,7 @@ class Sender:
         """Read a body to its end, unless it is larger than anything that we asked for."""
         chunks: list[bytes] = []
         size = 0
-        for chunk in response.iter_bytes():
+        for chunk in pieces(response):
             chunks.append(chunk)
             size += len(chunk)
             if size > self._max_bytes:
