@@ -183,14 +183,19 @@ def _progress(total: int, *, is_quiet: bool) -> Iterator[None]:
 
         class Lines(logging.Handler):
             def emit(self, record: logging.LogRecord) -> None:
-                bar.console.print(tables.progress_line(record), markup=False, highlight=False)
-                bar.advance(task)
+                is_scope = record.name == progress.name
+                line = tables.progress_line(record) if is_scope else record.getMessage()
+                bar.console.print(line, markup=False, highlight=False)
+                bar.advance(task, 1 if is_scope else 0)
 
         handler = Lines()
-        progress.addHandler(handler)
-        progress.setLevel(logging.INFO)
-        progress.propagate = False
+        shown = (progress, logging.getLogger("tributary.http"))
+        for logger in shown:
+            logger.addHandler(handler)
+            logger.setLevel(logging.INFO)
+            logger.propagate = False
         try:
             yield
         finally:
-            progress.removeHandler(handler)
+            for logger in shown:
+                logger.removeHandler(handler)

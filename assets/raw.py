@@ -17,7 +17,7 @@ from ingestion.redact import redact
 from resources.connector import Connector
 from resources.fetch import Fetched, FetchOptions, ScopeFetch
 from resources.known import Known, known
-from resources.rawlog import RawLog
+from resources.rawlog import RawLog, ScopeLog
 from resources.sources import secrets
 from resources.warehouse import Warehouse
 
@@ -103,7 +103,8 @@ def _fetch_all(
     scopes = list(context.partition_keys)
     try:
         with raw_log.lock(source.name, timeout=LOCK_TIMEOUT), known(warehouse.snapshot, memory_limit) as held:
-            for scope, future in _submit(connector, source, raw_log, held, options, scopes):
+            in_turn = sorted(scopes, key=lambda scope: _claim(raw_log.scope(source.name, scope), held))
+            for scope, future in _submit(connector, source, raw_log, held, options, in_turn):
                 try:
                     fetched[scope] = future.result()
                     progress.info("%s: %s", source.name, scope, extra={"scope": scope, "fetched": fetched[scope]})
@@ -113,6 +114,12 @@ def _fetch_all(
     except TributaryError as error:  # the lock, or the snapshot: no scope was fetched
         errors = {scope: redact(explain(error), hidden) for scope in scopes}
     return _Outcome(fetched, errors)
+
+
+def _claim(log: ScopeLog, held: Known) -> tuple[bool, int]:
+    """Say who comes first where a quota is too small for all: scopes that were caught up, then those that had least."""
+    newest = log.last(held.sequence(log))
+    return newest is None or not newest.is_caught_up, newest.sequence if newest else 0
 
 
 def _submit(  # noqa: PLR0913, PLR0917 -- the parts of one fetch

@@ -40,6 +40,10 @@ def fetched_metadata(fetched: Fetched) -> Mapping[str, Any]:
         "caught_up": fetched.is_caught_up,
         "resumes_at": fetched.resumes_at and fetched.resumes_at.isoformat(),
         "requests": fetched.requests_count,
+        "account": fetched.account and f"{fetched.account.name}: {fetched.account.detail}".rstrip(": "),
+        "records_per_request": round(fetched.records_count / fetched.requests_count, 1)
+        if fetched.requests_count
+        else None,
         "seconds": round(fetched.seconds, 3),
         "upstream": census and census.live_count,
         "missing": census and census.missing_count,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import dagster as dg
 
@@ -9,8 +10,10 @@ from assets.raw import resource_key
 from assets.schedules import ranges
 from ingestion.config import SourceConfig
 from ingestion.errors import TributaryError
+from ingestion.redact import redact
 from resources.connector import Connector, SupportsChanged
 from resources.rawlog import RawLog
+from resources.sources import secrets
 
 _IN_PROGRESS = [
     dg.DagsterRunStatus.QUEUED,
@@ -72,11 +75,12 @@ def _changed(
     for scope in source.scopes:
         newest = raw_log.scope(source.name, scope).last()
         cursor = newest.cursor if newest else None
-        if scope in asked and asked[scope] == cursor:
+        is_waiting = newest and newest.resumes_at and newest.resumes_at > datetime.now(UTC)
+        if is_waiting or (scope in asked and asked[scope] == cursor):
             continue
         try:
             if connector.changed(scope, cursor):
                 found[scope] = cursor
         except TributaryError as error:
-            errors.append(f"{scope}: {error}")
+            errors.append(redact(f"{scope}: {error}", secrets(source)))
     return found, errors

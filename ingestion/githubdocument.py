@@ -4,10 +4,10 @@ https://docs.github.com/en/rest/issues/issues#get-an-issue shows an issue; the o
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,17 +17,26 @@ from ingestion.model import Attachment, Document, Link, Record
 from ingestion.references import Repository, references
 from ingestion.text import clean
 
-_THREAD = re.compile(r"/(?:issues|pulls)/(\d+)$")
+_THREAD = re.compile(r"/(?:issues|pulls?)/(\d+)(?:$|#)")
+_REPLIES = {"comment", "review_comment"}
+
+
+class _Pull(msgspec.Struct):
+    """What an issue says of the pull request that it is; old ones that are none have it too, with nothing in it."""
+
+    url: str | None = None
+    html_url: str | None = None
+    merged_at: str | None = None
 
 
 class Head(msgspec.Struct):
-    """The little of a record that its listing needs; every field as it came."""
+    """The little of a record that its listing needs."""
 
-    id: Any = None
-    number: Any = None
-    updated_at: Any = None
-    pull_request: Any = None
-    diff_url: Any = None
+    id: int | str | None = None
+    number: int | str | None = None
+    updated_at: str | None = None
+    pull_request: _Pull | None = None
+    diff_url: str | None = None
 
     @property
     def at(self) -> datetime | None:
@@ -37,7 +46,9 @@ class Head(msgspec.Struct):
     @property
     def is_pull_request(self) -> bool:
         """It is a pull request, listed among issues or by itself."""
-        return self.pull_request is not None or (self.diff_url is not None and self.number is not None)
+        if self.pull_request is not None:
+            return bool(self.pull_request.url or self.pull_request.html_url)
+        return self.diff_url is not None and self.number is not None
 
 
 class _User(msgspec.Struct):
@@ -56,10 +67,6 @@ class _Asset(msgspec.Struct):
     name: str | None = None
     content_type: str | None = None
     browser_download_url: str | None = None
-
-
-class _Pull(msgspec.Struct):
-    merged_at: str | None = None
 
 
 _Id = int | str | None
@@ -98,6 +105,8 @@ class _Item(msgspec.Struct):
     assets: list[_Asset] | None = None
 
 
+_Shape = TypeVar("_Shape", Head, _Item)
+
 _heads = msgspec.json.Decoder(Head)
 _items = msgspec.json.Decoder(_Item)
 
@@ -107,8 +116,7 @@ def head(payload: bytes) -> Head:
     try:
         return _heads.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        fields = _object(payload)
-        return Head(**{name: fields.get(name) for name in Head.__struct_fields__})
+        return _field_by_field(_object(payload), Head)
 
 
 def record_id(found: Head, key: str, payload: bytes) -> str:
@@ -153,10 +161,9 @@ def github_document(scope: str, record: Record) -> Document:
 
 
 def _title(record: Record, item: _Item) -> str:
-    if record.record_type == "comment":
-        return f"Comment on #{_number(item.issue_url)}"
-    if record.record_type == "review_comment":
-        return f"Review of {item.path or 'a file'} in #{_number(item.pull_request_url)}"
+    if record.record_type in _REPLIES:
+        kind = "Comment on" if record.record_type == "comment" else f"Review of {item.path or 'a file'} in"
+        return f"{kind} #{_number(item) or '?'}"
     return " ".join(clean(item.title or item.name or item.tag_name or "").split()) or record.source_id
 
 
@@ -179,16 +186,16 @@ def _tags(record: Record, item: _Item, assignees: Iterable[str]) -> Iterator[str
 
 def _thread(record: Record, item: _Item) -> str | None:
     """Give the issue that a comment belongs to; an issue begins its own thread, a release has none."""
-    if record.record_type in {"comment", "review_comment"}:
-        return f"issues/{_number(item.issue_url or item.pull_request_url)}"
+    if record.record_type in _REPLIES:
+        number = _number(item)
+        return number and f"issues/{number}"
     return record.source_id if record.record_type in {"issue", "pull_request"} else None
 
 
-def _number(url: str | None) -> str:
-    found = _THREAD.search(url or "")
-    if found is None:
-        raise RecordError("a comment that names no issue")
-    return found[1]
+def _number(item: _Item) -> str | None:
+    """Give the number of the issue that a comment belongs to; some of 2012 name it in no field but their address."""
+    found = _THREAD.search(item.issue_url or item.pull_request_url or item.html_url or "")
+    return found[1] if found else None
 
 
 def _own_links(record: Record, item: _Item, url: str) -> Iterator[Link]:
@@ -242,15 +249,18 @@ def _item(payload: bytes) -> _Item:
         fields = _object(payload)
     if not fields:
         raise RecordError("is not a JSON object")
-    shapes = {field.name: field.type for field in msgspec.structs.fields(_Item)}
-    return _Item(**{name: _fitting(fields.get(name), shape) for name, shape in shapes.items()})
+    return _field_by_field(fields, _Item)
+
+
+def _field_by_field(fields: Mapping[str, object], kind: type[_Shape]) -> _Shape:
+    shapes = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    return kind(**{name: _fitting(fields.get(name), shape) for name, shape in shapes.items()})
 
 
 def _fitting(value: object, shape: Any) -> Any:  # noqa: ANN401 -- a type, and a value of it
     """Give a value as a field wants it: numbers as text where text is wanted, what does not fit at all as None."""
     if isinstance(value, list):
-        kept = [one for one in value if isinstance(one, dict)]
-        value = kept
+        value = [one for one in value if isinstance(one, dict)]
     try:
         return msgspec.convert(value, shape, strict=False)
     except msgspec.ValidationError:

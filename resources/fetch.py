@@ -43,6 +43,8 @@ class Fetched:
     requests_count: int
     seconds: float
     census: CensusSummary | None
+    account: Account | None
+    """Who we were, None where nobody was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class ScopeFetch:
             requests_count=requests[0],
             seconds=time.monotonic() - started,
             census=census,
+            account=account,
         )
 
     def _account(self, newest: Batch | None) -> Account:
@@ -217,6 +220,7 @@ def _still_waiting(newest: Batch) -> Fetched:
         requests_count=0,
         seconds=0.0,
         census=None,
+        account=None,
     )
 
 

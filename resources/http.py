@@ -20,7 +20,7 @@ MAX_BYTES = 50_000_000
 """The largest body that is read, decompressed."""
 _MAX_REDIRECTS = 5
 _PORTS = {"http": 80, "https": 443}
-_PORT_NUMBERS = {None, *range(1, 65_536)}
+_LAST_PORT = 65_535
 _NO_ADDRESS = (httpx.InvalidURL, UnicodeError)
 """What httpx makes of a text that is no URL; lone surrogates are the second."""
 
@@ -143,7 +143,7 @@ class Http:
         """Follow redirects: of API calls (where JSON is asked for) on our own host, of others to any public one."""
         asked = url
         for _ in range(_MAX_REDIRECTS + 1):
-            if url.scheme not in _PORTS or not url.host or url.port not in _PORT_NUMBERS:
+            if not _is_web(url):
                 raise RecordError(f"{masked(url)} is not an http or https address")
             is_own = origin(url) == self._home
             answer = self._sender.send(url, own_headers if is_own else {}, kind, accept)
@@ -162,13 +162,17 @@ class Http:
         raise ConnectorError(f"{masked(asked)} redirects in circles")
 
 
+def _is_web(url: httpx.URL) -> bool:
+    return url.scheme in _PORTS and bool(url.host) and (url.port is None or 0 < url.port <= _LAST_PORT)
+
+
 def _base(text: str) -> httpx.URL:
     """Read the address of an upstream; relative paths are resolved below it, with or without a slash at its end."""
     try:
         url = httpx.URL(text.rstrip("/") + "/")
     except _NO_ADDRESS as error:
         raise ConfigurationError(f"base_url {text!r} is no address: {error}") from None
-    if url.scheme not in _PORTS or not url.host or url.port not in _PORT_NUMBERS:
+    if not _is_web(url):
         raise ConfigurationError(f"base_url {text!r} is no address; it begins with https:// or http://")
     if url.userinfo or url.query or url.fragment:
         raise ConfigurationError("base_url has a user, a query or a fragment; credentials have settings of their own")

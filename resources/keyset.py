@@ -2,9 +2,11 @@
 
 A listing sorted by the time of change is read by its key: after each page the next is asked for as "changed since the
 last one seen", never as "page 2", for a record that changes meanwhile moves to the end and shifts all others across
-the page's border. Page 2 is asked for only where the key cannot move: many records of one instant, a listing without
-times, an upstream that ignores the order asked for. Such a window is read by its links, and again until two readings
-agree. What each page held is remembered in short, so that an unchanged listing yields nothing.
+the page's border. Page 2 is asked for only where the key cannot move. Many records of one instant are read by their
+links to where a later one stands, and then back to the first page: records that change meanwhile shift the others
+towards the beginning, so that whatever slipped past on the way there is met on the way back. A listing without times,
+or one whose upstream ignores the order asked for, is read by its links to its end, again until two readings agree.
+What each page held is remembered in short, so that an unchanged listing yields nothing.
 """
 
 import json
@@ -65,6 +67,10 @@ class Position:
     """Whole readings of this window that differed from the one before."""
     high: datetime | None = None
     """The latest time in the window, where its order is not that of time."""
+    behind: tuple[str | None, ...] = ()
+    """The pages of the present reading before this one, by what `next` was for each."""
+    then: datetime | None = None
+    """Where to go on when the way back ends, on which we are; None on the way there."""
 
 
 def walk(fetch: Fetch, position: Position) -> Iterator[tuple[list[Record], Position]]:
@@ -76,11 +82,14 @@ def walk(fetch: Fetch, position: Position) -> Iterator[tuple[list[Record], Posit
     stored = position
     while True:
         window = fetch(position.at, position.next)
-        key = _next_key(window, position)
-        if key is not None and not position.marks and not position.walked:  # the way of nearly every page
-            is_news, is_end, following = True, False, Position(key)
+        mark = _mark(window.rows)
+        if position.then is not None:
+            is_news, (following, is_end) = mark != position.walked[-1], (_back(position, position.then), False)
         else:
-            is_news, is_end, following = _in_window(window, position, key)
+            if window.rows and mark in position.walked:
+                raise ConnectorError("the upstream sends one page again and again: it would never end")
+            is_news = position.marks[len(position.walked) :][:1] != (mark,)
+            following, is_end = _onward(replace(position, walked=(*position.walked, mark)), window)
         if is_news or (is_end and following != stored):
             yield [row.record for row in window.rows] if is_news else [], following
             stored = following
@@ -89,28 +98,32 @@ def walk(fetch: Fetch, position: Position) -> Iterator[tuple[list[Record], Posit
         position = following
 
 
-def _in_window(window: Window, position: Position, key: datetime | None) -> tuple[bool, bool, Position]:
-    """Compare a page with what it held last time: say whether it has news, whether it is the end, and what follows."""
-    mark = _mark(window.rows)
-    if window.rows and position.walked[-1:] == (mark,):
-        raise ConnectorError("the upstream sends one page again and again: it would never end")
-    is_news = position.marks[len(position.walked) :][:1] != (mark,)
-    here = replace(position, walked=(*position.walked, mark), high=_high(window, position))
-    if key is None and window.next:
-        return is_news, False, replace(here, next=window.next)
-    following, is_end = _after_window(here, key)
-    return is_news, is_end, following
-
-
-def _after_window(here: Position, key: datetime | None) -> tuple[Position, bool]:
-    """Give the position after a window's last page, and whether that is the end of the listing."""
-    is_moving = len(here.walked) > 1 and here.walked != here.marks
-    if is_moving and here.readings + 1 < _MAX_READINGS:
-        return Position(here.at, marks=here.walked, readings=here.readings + 1), False
+def _onward(here: Position, window: Window) -> tuple[Position, bool]:
+    """Give the position after a page, and whether that is the end of the listing."""
+    key, high = _next_key(window, here), _high(window, here)
     if key is not None:
-        return Position(key), False
+        return _back(here, key), False
+    here = replace(here, high=high)
+    if window.next:
+        return replace(here, next=window.next, behind=(*here.behind, here.next)), False
+    return _after_window(here)
+
+
+def _back(here: Position, then: datetime) -> Position:
+    """Give the page before this one in the same window, on the way to what changed since `then`."""
+    if not here.behind:
+        return Position(then)
+    return Position(here.at, walked=here.walked[:-1], next=here.behind[-1], behind=here.behind[:-1], then=then)
+
+
+def _after_window(here: Position) -> tuple[Position, bool]:
+    """Give the position after the last page of a listing, and whether there is nothing more to be read."""
+    is_moving = len(here.walked) > 1 and here.walked != here.marks
+    is_last_reading = here.readings + 1 >= _MAX_READINGS
+    if is_moving and not is_last_reading:
+        return Position(here.at, marks=here.walked, readings=here.readings + 1), False
     if here.high is not None and (here.at is None or here.high > here.at):
-        return Position(here.high, marks=here.walked), False
+        return Position(here.high, marks=here.walked), is_last_reading
     return Position(here.at, marks=here.walked), True
 
 
@@ -175,9 +188,9 @@ def _cursor(positions: Mapping[str, Position], turn: str) -> str:
 
 def _position(state: Mapping[str, object]) -> Position:
     values = dict(state)
-    for name in ("at", "high"):
+    for name in ("at", "high", "then"):
         if values.get(name):
             values[name] = datetime.fromisoformat(str(values[name]))
-    for name in ("marks", "walked"):
+    for name in ("marks", "walked", "behind"):
         values[name] = tuple(values.get(name, ()))  # type: ignore[arg-type]  # lists of text in a cursor of ours
     return Position(**values)  # type: ignore[arg-type]

@@ -170,6 +170,7 @@ class Sender:
             chunks.append(chunk)
             size += len(chunk)
             if size > self._max_bytes:
+                chunks.clear()  # an error keeps the frame that raised it, for as long as it is kept itself
                 raise ConnectorError(f"{masked(response.url)} sends more than {self._max_bytes:,} bytes")
             if size > _RATIO_BEGINS and size > _MAX_RATIO * max(response.num_bytes_downloaded, 1):
                 raise ConnectorError(f"{masked(response.url)} decompresses to more than {_MAX_RATIO} times its size")

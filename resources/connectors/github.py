@@ -8,7 +8,7 @@ https://docs.github.com/en/rest/pulls/comments, https://docs.github.com/en/rest/
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -110,11 +110,13 @@ class GitHubConnector(Connector):
         return (github_document(scope, record),)
 
     def _pages(self, scope: str, cursor: str | None, *, is_conditional: bool = False) -> Iterator[Page]:
-        with self._http() as http:
+        # A poll has a minute for all scopes: what it cannot have at once, the next sync has.
+        patience = replace(self.patience, attempts=1, longest_wait=0.0) if is_conditional else self.patience
+        with self._http(patience) as http:
             reader = _Reader.of(http, scope, is_conditional=is_conditional)
             yield from interleaved({one.path: partial(reader.window, one) for one in _LISTINGS}, cursor)
 
-    def _http(self) -> Http:
+    def _http(self, patience: Patience | None = None) -> Http:
         if not self.verify and self.base_url.rstrip("/") == _PUBLIC_API:
             raise ConfigurationError("verify: false is for a server of your own, not for api.github.com")
         token = self.token.strip()
@@ -123,7 +125,7 @@ class GitHubConnector(Connector):
             authorization=f"Bearer {token}" if token else "",
             headers={"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"},
             verify=self.verify,
-            patience=self.patience,
+            patience=patience or self.patience,
         )
 
     def _account(self, http: Http) -> Account:
