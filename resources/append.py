@@ -12,7 +12,7 @@ from resources import batches
 from resources.rawlog import ScopeLog
 
 BATCH_RECORDS = 5_000
-BATCH_BYTES = 16_000_000
+BATCH_BYTES = 8_000_000
 BATCH_SECONDS = 30.0
 _LOOK_BACK = 4
 """A sync ends with at most a batch of records, an empty one and a census; beyond that, the search is not worth it."""

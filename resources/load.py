@@ -16,7 +16,7 @@ from resources.warehouse import Warehouse, is_out_of_memory
 from resources.wave import Loaded, Pending, load_wave
 
 WAVE_RECORDS = 5_000
-WAVE_BYTES = 16_000_000
+WAVE_BYTES = 8_000_000
 _CHECKPOINT_BYTES = 256_000_000
 
 _log = logging.getLogger(__name__)

@@ -12,6 +12,9 @@ from ingestion.validate import failures
 from resources.batches import to_records, write_durably
 from resources.connector import Connector
 
+_SLICE = 500
+"""Records that are Python objects at once: as such they take several times the memory of their columns."""
+
 
 def mapped(
     batch: Batch, rows: pa.Table, connector: type[Connector], attachments: Path
@@ -21,17 +24,20 @@ def mapped(
     A record of which one document fails a check keeps its others, and is a reject all the same. Attachments are
     written before anything is committed: a file that no document names yet does no harm.
     """
-    records = to_records(rows)
-    result = normalize(batch.source, batch.scope, records, connector.documents)
-    _keep(attachments, result.files)
-    reasons = {reject.source_id: [reject.reason] for reject in result.rejects}
-    failed = failures(result.documents)
+    tables: list[pa.Table] = []
+    reasons: dict[str, list[str]] = {}
+    for start in range(0, rows.num_rows, _SLICE):
+        result = normalize(batch.source, batch.scope, to_records(rows.slice(start, _SLICE)), connector.documents)
+        _keep(attachments, result.files)
+        tables.append(result.documents)
+        reasons |= {reject.source_id: [reject.reason] for reject in result.rejects}
+    documents = pa.concat_tables(tables)
+    failed = failures(documents)
     for row, reason in failed.items():
-        owner, document = (result.documents[name][row].as_py() for name in ("record_id", "source_id"))
+        owner, document = (documents[name][row].as_py() for name in ("record_id", "source_id"))
         reasons.setdefault(owner, []).append(f"{document}: {reason}")
     # Of a document that several records own, the last form that passes: a refused one takes it from nobody.
-    passed = {name: row for row, name in enumerate(result.documents["doc_id"].to_pylist()) if row not in failed}
-    documents = result.documents
+    passed = {name: row for row, name in enumerate(documents["doc_id"].to_pylist()) if row not in failed}
     if len(passed) < documents.num_rows:
         documents = documents.take(pa.array(sorted(passed.values()), pa.int64()))
     return documents, _refused(batch, rows, reasons)
