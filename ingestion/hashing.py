@@ -1,37 +1,39 @@
-"""What makes two documents the same: hashes over meaning, each field with its length before it."""
+"""What makes two documents the same: hashes over meaning, in a form in which no two meanings look alike."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 
-from ingestion.model import Document
+import msgspec
+
+from ingestion.model import Attachment, Document
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 def content_hash(document: Document) -> str:
     """Hash all that has meaning: never times, and not the order of tags, people, links and attachments."""
     metadata = document.metadata
-    parts = [
-        _field(document.doc_type),
-        _field(document.title),
-        _field(document.content),
-        _field(document.author),
-        _set(map(_field, document.assignees)),
-        _set(map(_field, document.participants)),
-        _set(map(_field, document.tags)),
-        _field(document.channel),
-        _field(document.thread_id),
-        _field(document.url),
-        _field(_CANONICAL.encode(metadata if isinstance(metadata, dict) else dict(metadata)) if metadata else "{}"),
-        _set(
-            _field(attachment.name)
-            + _field(attachment.media_type)
-            + _field(attachment.url)
-            + _field(None if attachment.content is None else sha256(attachment.content).hexdigest())
-            for attachment in document.attachments
-        ),
-        _set(_field(link.relation) + _field(link.target) + "=" * link.is_source_id for link in document.links),
-    ]
-    return sha256("".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    meaning = (
+        document.doc_type,
+        document.title,
+        document.content,
+        document.author,
+        sorted(set(document.assignees)),
+        sorted(set(document.participants)),
+        sorted(set(document.tags)),
+        document.channel,
+        document.thread_id,
+        document.url,
+        _CANONICAL.encode(metadata if isinstance(metadata, dict) else dict(metadata)) if metadata else "{}",
+        sorted({_attachment(one) for one in document.attachments}),
+        sorted({(link.relation, link.target, link.is_source_id) for link in document.links}),
+    )
+    try:
+        encoded = _encode(meaning)  # MessagePack: each text and list has its length before it
+    except UnicodeEncodeError:  # a lone surrogate
+        encoded = repr(meaning).encode()
+    return sha256(encoded).hexdigest()
 
 
 def text_hash(title: str, content: str) -> str:
@@ -42,14 +44,10 @@ def text_hash(title: str, content: str) -> str:
     return sha256((content or title).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _field(value: str | None) -> str:
-    return "-" if value is None else f"{len(value)}:{value}"
-
-
-def _set(members: Iterable[str]) -> str:
-    """Join in one order, each member once, with the number of members before them."""
-    distinct = sorted(set(members))
-    return f"{len(distinct)}{{{''.join(distinct)}"
+def _attachment(attachment: Attachment) -> tuple[str, ...]:
+    content = attachment.content
+    digest = ("unread",) if content is None else ("read", sha256(content).hexdigest())
+    return attachment.name, attachment.media_type, *digest, *(() if attachment.url is None else (attachment.url,))
 
 
 def _plain(value: object) -> object:

@@ -4,7 +4,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import httpx
 
 from ingestion.errors import ConfigurationError, ConnectorError, ScopeNotFoundError, TributaryError
 from ingestion.jsontext import elements, is_json, parse
+from ingestion.redact import redact
 
 JsonKind = type[list[Any]] | type[dict[str, Any]]
 
@@ -51,6 +52,8 @@ class Answer:
     body: bytes
     is_moved: bool = False
     """A redirect led here."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What the upstream was told and may say back to us."""
 
     @cached_property
     def json(self) -> Any:  # noqa: ANN401 -- JSON is anything
@@ -75,7 +78,7 @@ class Answer:
         if isinstance(value, dict):
             value = next((value[name] for name in ("message", "error", "errorMessages") if value.get(name)), value)
         text = str(value) if value is not None else _TAG.sub(" ", self.body[:2_000].decode("utf-8", "replace"))
-        return " ".join(text.split())[:_MESSAGE_LENGTH]
+        return " ".join(redact(text, self.secrets).split())[:_MESSAGE_LENGTH]  # cut last: half a secret is one as well
 
     @property
     def next_url(self) -> str | None:
@@ -121,6 +124,7 @@ def masked(url: httpx.URL) -> str:
 
 
 _REMEMBERED_COUNT = 1_000
+_REMEMBERED_BYTES = 50_000_000
 _remembered: OrderedDict[tuple[str, str], Answer] = OrderedDict()
 _remembered_lock = threading.Lock()
 
@@ -129,12 +133,18 @@ def remember(authorization: str, url: httpx.URL, answer: Answer) -> None:
     """Keep the newest answers that can be asked for again by their ETag, for this process."""
     if answer.status == httpx.codes.OK and "etag" in answer.headers:
         with _remembered_lock:
-            _remembered[authorization, str(url)] = answer
-            if len(_remembered) > _REMEMBERED_COUNT:
-                _remembered.popitem(last=False)
+            _remembered.pop((authorization, str(url)), None)
+            _remembered[authorization, str(url)] = replace(answer)  # without the JSON that it may hold by now
+            size = sum(len(one.body) for one in _remembered.values())
+            while len(_remembered) > _REMEMBERED_COUNT or size > _REMEMBERED_BYTES:
+                size -= len(_remembered.popitem(last=False)[1].body)
 
 
 def remembered(authorization: str, url: httpx.URL) -> Answer | None:
     """Give what the same account was answered last time."""
     with _remembered_lock:
-        return _remembered.get((authorization, str(url)))
+        found = _remembered.get((authorization, str(url)))
+        if found is None:
+            return None
+        _remembered.move_to_end((authorization, str(url)))
+        return replace(found)

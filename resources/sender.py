@@ -1,10 +1,11 @@
 """One request, sent until it has an answer: retries, rate limits, and ends to size and time."""
 
+import base64
 import logging
 import random
 import time
 from collections.abc import Callable, Collection, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -44,6 +45,16 @@ class Patience:
     now: Callable[[], float] = time.time
 
 
+def _secrets(authorization: str) -> tuple[str, ...]:
+    """Give all of a credential that nobody may read; of Basic auth the user as well, which may be a key."""
+    scheme, _, credential = authorization.partition(" ")
+    basic = ""
+    if scheme.lower() == "basic":
+        with suppress(ValueError):
+            basic = base64.b64decode(credential).decode()
+    return authorization, credential, basic, *basic.split(":", 1)
+
+
 class Sender:
     """Sends requests for one host and credential, whose budget it keeps."""
 
@@ -54,7 +65,7 @@ class Sender:
         self._max_bytes = max_bytes
         self._patience = patience
         self._budget = budget(home, authorization)
-        self._secrets = (authorization, authorization.rpartition(" ")[2])
+        self._secrets = _secrets(authorization)
         self._client = httpx.Client(
             transport=transport,
             headers={"User-Agent": "Tributary", "Accept-Encoding": ACCEPT_ENCODING},
@@ -156,7 +167,7 @@ class Sender:
         request = self._client.build_request("GET", url, headers=dict(headers))
         try:
             with deadline(self._patience.longest_request), closing(self._client.send(request, stream=True)) as response:
-                return Answer(url, response.status_code, response.headers, self._body(response))
+                return Answer(url, response.status_code, response.headers, self._body(response), secrets=self._secrets)
         except httpx.InvalidURL as error:  # httpx reads the address of a redirect, and not all of them can be read
             raise ConnectorError(f"{masked(url)} redirects to no address ({error})") from None
         except CONNECTION_ERRORS as error:
