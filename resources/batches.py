@@ -25,6 +25,8 @@ if "jemalloc" in pa.supported_memory_backends():
 
 FORMAT_VERSION = 1
 _FOOTER = b"tributary"
+_REPETITIVE = {"record_type", "media_type", "attributes", "fetched_at", "verdict"}
+"""Columns worth a dictionary; one of payloads would hold each of them, and be in memory twice."""
 _SCHEMAS = {"records": schema.arrow(schema.RAW), "census": schema.arrow(schema.CENSUS)}
 
 
@@ -73,7 +75,14 @@ def encode(batch: Batch, rows: Sequence[dict[str, Any]]) -> pa.Buffer:
         columns, schema=arrow.with_metadata({_FOOTER: json.dumps(footer, default=str).encode()})
     )
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", compression_level=3)
+    repetitive = [name for name in arrow.names if name in _REPETITIVE]
+    pq.write_table(
+        table,
+        sink,
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=repetitive,  # type: ignore[arg-type]  # the stubs know of bool alone
+    )
     return sink.getvalue()
 
 
