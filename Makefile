@@ -61,6 +61,7 @@ check-definitions: $(INSTALLED) ## dagster: the code location and dagster.yaml l
 bench: $(INSTALLED) ## measure the figures of the README
 	@$(BIN)/python -m bench.files
 	@$(BIN)/python -m bench.overhead
+	@$(BIN)/python -m bench.sync
 
 docs: $(INSTALLED) ## write docs/reference/tables.md anew, from the comments of a fresh warehouse
 	@$(BIN)/python -m scripts.tables > docs/reference/tables.md
