@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ingestion.errors import RecordError
-from ingestion.jsontext import parse
+from ingestion.jsontext import UNREADABLE, parse
 from ingestion.model import Attachment, Document, Link, Record
 from ingestion.references import Repository, references
 from ingestion.text import clean
@@ -115,7 +115,7 @@ def head(payload: bytes) -> Head:
     """Read what a listing needs of a record; what is no object has none of it."""
     try:
         return _heads.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return _field_by_field(_object(payload), Head)
 
 
@@ -135,6 +135,7 @@ def github_document(scope: str, record: Record) -> Document:
     if item.id is None and item.number is None:
         raise RecordError("has neither an id nor a number: not a record of GitHub")
     title, content = _title(record, item), clean(item.body or "")
+    written = content if record.record_type in _REPLIES else f"{title}\n\n{content}"
     url = item.html_url or item.url or ""
     author = _login(item.user or item.author)
     assignees = tuple(name for name in map(_login, item.assignees or ()) if name)
@@ -156,7 +157,7 @@ def github_document(scope: str, record: Record) -> Document:
         updated_at=record.updated_at or _instant(item.updated_at),
         metadata=_metadata(item),
         attachments=tuple(_assets(item.assets or ())),
-        links=(*_own_links(record, item, url), *references(f"{title}\n\n{content}", _repository(scope, url))),
+        links=(*_own_links(record, item, url), *references(written, _repository(scope, url))),
     )
 
 
@@ -245,7 +246,7 @@ def _item(payload: bytes) -> _Item:
     """
     try:
         return _items.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         fields = _object(payload)
     if not fields:
         raise RecordError("is not a JSON object")

@@ -1,11 +1,12 @@
 """JSON as upstreams send it: arrays cut into the bytes of their elements, and values read whatever is wrong in them."""
 
 import json
+import re
 from typing import Any
 
 import msgspec
 
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What the fast reader refuses. Python's own takes NaN, lone surrogates and broken UTF-8 as well."""
 _slices = msgspec.json.Decoder(list[msgspec.Raw])
 _syntax = msgspec.json.Decoder(msgspec.Raw)
@@ -23,6 +24,7 @@ def _integer(digits: str) -> int | float:
 
 
 _DECODER = json.JSONDecoder(parse_int=_integer)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 def elements(body: bytes) -> list[bytes]:
@@ -33,7 +35,7 @@ def elements(body: bytes) -> list[bytes]:
     """
     try:
         return [bytes(raw) for raw in _slices.decode(body)]
-    except _UNREADABLE:
+    except UNREADABLE:
         return _elements_leniently(body)
 
 
@@ -45,7 +47,7 @@ def parse(body: bytes) -> Any:  # noqa: ANN401 -- JSON is anything
     """
     try:
         return _values.decode(body)
-    except _UNREADABLE:
+    except UNREADABLE:
         try:
             return _DECODER.decode(body.decode("utf-8-sig", "replace"))
         except RecursionError:
@@ -58,9 +60,9 @@ def is_json(body: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> bool:
         return False
     try:
         _syntax.decode(body)
-    except _UNREADABLE:
+    except UNREADABLE:
         try:
-            parse(body)
+            _elements_leniently(body) if kind is list else parse(body)
         except ValueError:
             return False
     return True
@@ -76,7 +78,7 @@ def _elements_leniently(body: bytes) -> list[bytes]:
         try:
             _, after = _DECODER.raw_decode(text, end)
         except RecursionError:
-            raise ValueError("nested too deep to be read") from None
+            after = _end_of_object(text, end)
         found.append(text[end:after].encode("utf-8", "surrogateescape"))
         end = _skip(text, after)
         if text[end : end + 1] == ",":
@@ -94,3 +96,13 @@ def _skip(text: str, at: int) -> int:
     while text[at : at + 1] in {*_BLANKS}:
         at += 1
     return at
+
+
+def _end_of_object(text: str, start: int) -> int:
+    """Find the end of an object by its brackets alone: a record that is nested too deep costs no other."""
+    depth = 0
+    for token in _TOKEN.finditer(text, start) if text[start] == "{" else ():
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    raise ValueError("nested too deep to be read")

@@ -10,14 +10,14 @@ from ingestion.model import Link
 
 # Each pattern begins with one literal, and what stands before it is looked at afterwards: a pattern that tried an
 # optional owner/name at every character took longer than all the rest of a document's way.
-_NUMBER = re.compile(r"#(\d{1,9})(?![\w-])")
-_GH_NUMBER = re.compile(r"GH-(\d{1,9})\b")
-_REPOSITORY_BEFORE = re.compile(r"(?<![\w./-])([\w-]{1,64}/[\w.-]{1,100})$")
+_NUMBER = re.compile(r"#([1-9]\d{0,8})(?![\w-])")
+_GH_NUMBER = re.compile(r"GH-([1-9]\d{0,8})\b")
+_REPOSITORY_BEFORE = re.compile(r"(?<![\w./-])([\w-]{1,64}/[\w.-]{1,100})\Z")
 _KEYWORD_BEFORE = re.compile(
-    r"\b(?:(?P<closes>close[sd]?|fix(?:e[sd])?|resolve[sd]?)|(?P<duplicates>duplicate of)):?[ \t]+$", re.IGNORECASE
+    r"\b(?:(?P<closes>close[sd]?|fix(?:e[sd])?|resolve[sd]?)|(?P<duplicates>duplicate of)):?[ \t]+\Z", re.IGNORECASE
 )
 _LOOK_BACK = 170
-_NO_WORD_BEFORE = re.compile(r"[\w&#/]$")
+_NO_WORD_BEFORE = re.compile(r"[\w&#/]\Z")
 _PLACE = re.compile(
     r"^(?P<host>https?://[^/]+)/(?P<repository>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<number>\d{1,9})"
     r"(?:/files)?/?(?:\#(?:issuecomment-(?P<comment>\d+)|discussion_r(?P<review>\d+))?)?$"
@@ -39,7 +39,7 @@ def references(text: str, repository: Repository) -> tuple[Link, ...]:
     found = [*_numbers(prose, repository), *(_address(url, repository) for url in markdown_targets(prose))]
     strongest: dict[str, Link] = {}
     for link in found:
-        if link is not None and strongest.get(link.target, link).relation == "mentions":
+        if link is not None and (link.target not in strongest or strongest[link.target].relation == "mentions"):
             strongest[link.target] = link
     return tuple(strongest.values())
 

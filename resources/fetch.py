@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
@@ -69,9 +69,14 @@ class ScopeFetch:
         started = time.monotonic()
         newest = self.log.last(self.known.sequence(self.log))
         if newest and newest.resumes_at and newest.resumes_at > self.clock():
-            return _still_waiting(newest)
+            return _nothing(newest.cursor, newest.resumes_at)  # knock not before
         with counting_requests() as requests:
-            account = self._account(newest)
+            try:
+                account = self._account(newest)
+            except TransientError as error:
+                if error.resumes_at is None:
+                    raise
+                return self._told_to_wait(newest, error.resumes_at, requests[0])
             appender = Appender(self.log, self.kind, self.connector.version, account, newest, self.clock)
             is_caught_up, resumes_at, census = False, None, None
             try:
@@ -117,6 +122,13 @@ class ScopeFetch:
             f"answered as {account.name}, while {before} fetched before: is the credential expired or withdrawn? "
             "If it is to be so, sync once with --approve-deletions"
         )
+
+    def _told_to_wait(self, newest: Batch | None, resumes_at: datetime, requests_count: int) -> Fetched:
+        """End a fetch before it began; a scope that has a log remembers until when."""
+        if newest is not None:
+            account = Account(newest.account, newest.account != ANONYMOUS, scope_id=newest.scope_id)
+            Appender(self.log, self.kind, newest.connector_version, account, newest, self.clock).wait_until(resumes_at)
+        return replace(_nothing(newest.cursor if newest else None, resumes_at), requests_count=requests_count)
 
     def _wants_census(self) -> bool:
         return self.options.take_census or self.connector.census_every_sync
@@ -209,14 +221,14 @@ def _named(account: Account) -> str:
     return f"{account.name} at {account.scope_id}" if account.scope_id else account.name
 
 
-def _still_waiting(newest: Batch) -> Fetched:
-    """Knock not before the upstream said that it answers again."""
+def _nothing(cursor: str | None, resumes_at: datetime | None) -> Fetched:
+    """Give the outcome of a fetch that has to wait."""
     return Fetched(
         records_count=0,
         batches_count=0,
-        cursor=newest.cursor,
+        cursor=cursor,
         is_caught_up=False,
-        resumes_at=newest.resumes_at,
+        resumes_at=resumes_at,
         requests_count=0,
         seconds=0.0,
         census=None,

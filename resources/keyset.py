@@ -13,14 +13,16 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
+from hashlib import sha256
 from itertools import pairwise
 
-from ingestion.errors import ConnectorError
+from ingestion.errors import ConnectorError, TributaryError
 from ingestion.model import Page, Record
 
 _MAX_READINGS = 3
 """Of one window: a record that is missed in one reading, at a moved border, is elsewhere in the next."""
+_LATE = timedelta(minutes=5)
+"""A listing that is read to its end is read again from so long before: some changes show later than their time says."""
 _AHEAD = timedelta(days=1)
 """A time further in the future is a mistake: a cursor there would never see anything again."""
 
@@ -81,7 +83,12 @@ def walk(fetch: Fetch, position: Position) -> Iterator[tuple[list[Record], Posit
     """
     stored = position
     while True:
-        window = fetch(position.at, position.next)
+        try:
+            window = fetch(position.at, position.next)
+        except TributaryError:
+            if position != stored:  # what was read and held no news need not be read again
+                yield [], position
+            raise
         mark = _mark(window.rows)
         if position.then is not None:
             is_news, (following, is_end) = mark != position.walked[-1], (_back(position, position.then), False)
@@ -112,7 +119,7 @@ def _onward(here: Position, window: Window) -> tuple[Position, bool]:
 def _back(here: Position, then: datetime) -> Position:
     """Give the page before this one in the same window, on the way to what changed since `then`."""
     if not here.behind:
-        return Position(then)
+        return Position(then, marks=here.walked)  # of a short listing, what is to be read next is often this page again
     return Position(here.at, walked=here.walked[:-1], next=here.behind[-1], behind=here.behind[:-1], then=then)
 
 
@@ -132,7 +139,9 @@ def _next_key(window: Window, position: Position) -> datetime | None:
     times = _times(window)
     if position.high is not None or not times or _is_disordered(times, position):
         return None
-    return times[-1] if position.at is None or times[-1] > position.at else None
+    is_tail = window.next is None and not position.behind
+    key = times[-1] - _LATE if is_tail else times[-1]
+    return key if position.at is None or key > position.at else None
 
 
 def _high(window: Window, position: Position) -> datetime | None:
@@ -154,10 +163,10 @@ def _times(window: Window) -> list[datetime]:
 
 
 def _mark(rows: Sequence[Row]) -> str:
-    digest = blake2b(digest_size=8)
+    digest = sha256()
     for row in rows:
         digest.update(len(row.essence).to_bytes(8, "big") + row.essence)
-    return digest.hexdigest()
+    return digest.hexdigest()[:16]
 
 
 def interleaved(listings: Mapping[str, Fetch], cursor: str | None) -> Iterator[Page]:

@@ -18,6 +18,9 @@ from resources.wave import Loaded, Pending, load_wave
 WAVE_RECORDS = 5_000
 WAVE_BYTES = 8_000_000
 _CHECKPOINT_BYTES = 256_000_000
+_CHECKPOINT_RECORDS = 16_384
+"""Whichever comes first: what is not yet in the file is in memory, and a checkpoint rewrites a row group that is not
+full, which is much where documents are long."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,10 +54,11 @@ def load(
 
     Yields what each batch did, after it is committed.
     """
-    written = 0
+    written_bytes = written_count = 0
     for wave in _waves(connection, log):
         try:
-            written += sum(pending.rows.nbytes for pending in wave)
+            written_bytes += sum(pending.rows.nbytes for pending in wave)
+            written_count += sum(pending.rows.num_rows for pending in wave)
             with _transaction(connection):
                 loaded = load_wave(connection, wave, connectors, attachments)
         finally:
@@ -63,9 +67,9 @@ def load(
                 connection.unregister(name)
             wave.clear()
         yield from loaded
-        if written >= _CHECKPOINT_BYTES:
+        if written_bytes >= _CHECKPOINT_BYTES or written_count >= _CHECKPOINT_RECORDS:
             connection.execute("CHECKPOINT")
-            written = 0
+            written_bytes = written_count = 0
     connection.execute("CHECKPOINT")
 
 

@@ -154,8 +154,10 @@ class Sender:
         seconds = None
         if is_refused or exhausted(answer.headers):
             seconds = seconds_asked(answer.headers, self._patience.now())
-        if is_refused and not seconds:
+        if is_refused and seconds is None:
             seconds = unsaid_seconds(text, attempt)
+        elif is_refused and seconds == 0:  # to ask at once, again and again, is what nobody means by it
+            seconds = self._patience.backoff * 2.0 ** (attempt - 1)
         is_own = origin(answer.url) == self._home
         if is_own and seconds is not None:
             self._budget.close_until(self._patience.now() + seconds)

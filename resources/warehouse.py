@@ -11,7 +11,7 @@ from pydantic import Field
 from resources.lock import exclusive
 from resources.tables import ensure, quoted
 
-_ROW_GROUP = 16_384
+_ROW_GROUP = 8192
 
 
 class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as for Connector

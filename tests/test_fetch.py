@@ -130,6 +130,23 @@ def test_a_rate_limit_is_no_failure_and_is_waited_for(tmp_path: Path) -> None:
     assert sorted(stored(site)) == sorted(names)
 
 
+@pytest.mark.parametrize("has_log", [False, True])
+def test_a_limit_that_ends_even_the_check_is_no_failure(site: Site, has_log: bool) -> None:  # noqa: FBT001
+    if has_log:
+        site.fetch()
+    before = site.raw_log.scope(SOURCE, SCOPE).last()
+    resumes_at = site.now + timedelta(hours=1)
+    site.upstream.faults = {0: TransientError("429", resumes_at=resumes_at)}
+    limited = site.fetch()
+    assert (limited.is_caught_up, limited.resumes_at, limited.records_count) == (False, resumes_at, 0)
+    assert (limited.requests_count, limited.cursor) == (1, before and before.cursor)
+    newest = site.raw_log.scope(SOURCE, SCOPE).last()
+    assert (newest and newest.resumes_at) == (resumes_at if has_log else None)
+    assert (newest and newest.account) == (before and before.account)
+    site.now = resumes_at
+    assert site.fetch().is_caught_up
+
+
 def test_a_rate_limit_of_the_first_request_is_waited_for_too(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.upstream.faults = {1: TransientError("429", resumes_at=site.now + timedelta(hours=1))}

@@ -67,8 +67,8 @@ def test_a_repository_that_is_not_there_fails_alone_and_the_others_say_what_they
     assert "octo/gone: http" in text
     assert "404 Not Found (not there, or not for this credential)" in text
     small = result.metadata(asset_key("code"))["octo/small"]
-    assert (small["records"], small["requests"], small["account"]) == (4, 8, "alice: a fine-grained token")
-    assert small["records_per_request"] == pytest.approx(0.5)
+    assert (small["records"], small["requests"], small["account"]) == (3, 8, "alice: a fine-grained token")
+    assert small["records_per_request"] == pytest.approx(0.4)
 
 
 def test_a_quota_too_small_for_all_goes_first_to_those_that_had_least(

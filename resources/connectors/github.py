@@ -7,7 +7,7 @@ https://docs.github.com/en/rest/pulls/comments, https://docs.github.com/en/rest/
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field
 
-from ingestion.errors import ConfigurationError, ConnectorError
+from ingestion.errors import ConfigurationError, ConnectorError, TransientError
 from ingestion.githubdocument import Head, github_document, head, record_id
 from ingestion.model import ANONYMOUS, Account, Document, Page, Record
 from resources.answer import Answer
@@ -29,7 +29,9 @@ _PUBLIC_API = "https://api.github.com"
 _SCOPE = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _NOT_OFFERED = (404, 409, 410)
 """A listing that a repository lacks: issues are disabled (410), pull requests are (404), nothing is in it (409)."""
-_VOLATILE = re.compile(rb'"download_count":\d+')
+_SINCE_BEGINS = datetime(1971, 1, 1, tzinfo=UTC)
+"""Listings that begin earlier are read without `since`."""
+_VOLATILE = re.compile(rb'"download_count":\s*\d+')
 """Counts of downloads change by the minute, and say nothing new of a release."""
 
 
@@ -88,7 +90,7 @@ class GitHubConnector(Connector):
         """Yield the id of everything in the listings, read from their beginning."""
         with self._http() as http:
             reader = _Reader.of(http, scope)
-            for listing in _LISTINGS:
+            for listing in reader.listings:
                 for records, _ in walk(partial(reader.window, listing), Position()):
                     yield from (record.source_id for record in records)
 
@@ -96,6 +98,8 @@ class GitHubConnector(Connector):
         """Fetch one record. One that was transferred is fetched from where it is now, and stays what it was here."""
         with self._http() as http:
             answer = http.get(f"repos/{scope}/{source_id}", accept=_NOT_OFFERED)
+            if answer.is_moved:  # by a transfer, or only because the repository is called otherwise now
+                answer = http.get(f"{_Reader.of(http, scope).base}/{source_id}", accept=_NOT_OFFERED)
             if not answer.is_success:
                 answer = _confirmed_gone(http, scope, source_id) or answer
         return _single(answer, source_id) if answer.is_success else None
@@ -114,7 +118,7 @@ class GitHubConnector(Connector):
         patience = replace(self.patience, attempts=1, longest_wait=0.0) if is_conditional else self.patience
         with self._http(patience) as http:
             reader = _Reader.of(http, scope, is_conditional=is_conditional)
-            yield from interleaved({one.path: partial(reader.window, one) for one in _LISTINGS}, cursor)
+            yield from interleaved({one.path: partial(reader.window, one) for one in reader.listings}, cursor)
 
     def _http(self, patience: Patience | None = None) -> Http:
         if not self.verify and self.base_url.rstrip("/") == _PUBLIC_API:
@@ -160,18 +164,22 @@ class _Reader:
     base: str
     """The path of the repository under its present name: under an old one each request would be redirected."""
     is_conditional: bool
+    listings: Sequence[_Listing]
+    """What the repository has; each is read from its beginning when it comes (back) into being."""
 
     @classmethod
     def of(cls, http: Http, scope: str, *, is_conditional: bool = False) -> Self:
-        """Find out what the repository is called now."""
-        name = str(_repository(http, scope, is_conditional=is_conditional).get("full_name") or scope)
-        return cls(http, f"repos/{name if _SCOPE.fullmatch(name) else scope}", is_conditional)
+        """Find out what the repository is called now, and whether it has issues."""
+        found = _repository(http, scope, is_conditional=is_conditional)
+        name = str(found.get("full_name") or scope)
+        listings = (_PULLS, *_LISTINGS[1:]) if found.get("has_issues") is False else _LISTINGS
+        return cls(http, f"repos/{name if _SCOPE.fullmatch(name) else scope}", is_conditional, listings)
 
     def window(self, listing: _Listing, since: datetime | None, link: str | None) -> Window:
         """Fetch one page of a listing: what changed since, or what is behind a link."""
-        # GitHub takes whole seconds, and chokes on the epoch: where there is no time to begin from, none is sent.
+        # GitHub takes whole seconds, and answers nothing to the epoch, whatever there is.
         params: dict[str, str | int | None] = {**listing.params, "per_page": 100}
-        if listing.has_since and since is not None:
+        if listing.has_since and since is not None and since >= _SINCE_BEGINS:
             params["since"] = f"{since:%Y-%m-%dT%H:%M:%SZ}"
         answer = self.http.get(
             link or f"{self.base}/{listing.path}",
@@ -181,19 +189,24 @@ class _Reader:
             is_conditional=self.is_conditional,
         )
         if answer.is_success:
+            if answer.next_url:  # on another host it is refused here, before it is in a cursor, and there for ever
+                self.http.own_url(answer.next_url)
             return Window([_row(listing, element) for element in answer.elements()], answer.next_url, _now(answer))
-        self.http.get(self.base)  # where the repository is hidden from us by now, this raises: nothing would be empty
-        return self.window(_PULLS, since, None) if listing.path == "issues" else Window((), None, _now(answer))
+        # Where the repository is hidden from us by now, this raises: nothing would be empty.
+        found = self.http.get(self.base).json
+        kind = listing.path.partition("/")[0]
+        if found.get({"issues": "has_issues", "pulls": "has_pull_requests"}.get(kind)):
+            raise TransientError(f"{self.base} has {kind}, and answers {answer.status} for them")
+        if listing.path == "issues" and "has_issues" not in found:
+            return self.window(_PULLS, since, None)
+        return Window((), None, _now(answer))
 
 
 def _row(listing: _Listing, payload: bytes) -> Row:
     found = head(payload)
     record = _record(found, listing, payload)
-    return Row(
-        record,
-        found.at if listing.params else None,
-        _VOLATILE.sub(b"", payload) if listing.path == "releases" else payload,
-    )
+    essence = _VOLATILE.sub(b"", payload) if listing.path == "releases" else payload
+    return Row(record, found.at if listing.has_since else None, essence)
 
 
 def _record(found: Head, listing: _Listing, payload: bytes) -> Record:
@@ -227,6 +240,7 @@ def _confirmed_gone(http: Http, scope: str, source_id: str) -> Answer | None:
         answer = http.get(f"repos/{scope}/pulls/{number}", accept=_NOT_OFFERED)
         if answer.is_success:
             return answer
+    _repository(http, scope)  # raises where it is hidden from us by now: that says more
     raise ConfigurationError(
         f"{scope} does not offer {place} any more (disabled?): whether {source_id} still exists, nobody can say; "
         "nothing was tombstoned"
