@@ -131,7 +131,9 @@ def test_a_rate_limit_is_no_failure_and_is_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_log", [False, True])
-def test_a_limit_that_ends_even_the_check_is_no_failure(site: Site, has_log: bool) -> None:  # noqa: FBT001
+def test_a_limit_that_ends_even_the_check_is_no_failure(tmp_path: Path, has_log: bool) -> None:  # noqa: FBT001 -- the case
+    site = Site(tmp_path)
+    fill(site.upstream, 8)
     if has_log:
         site.fetch()
     before = site.raw_log.scope(SOURCE, SCOPE).last()
