@@ -13,6 +13,7 @@ MARKDOWN, HTML, RST, TEXT = "text/markdown", "text/html", "text/x-rst", "text/pl
 
 _HEAD = 65_536  # a title further down is no title
 _MAX_TITLE = 300
+_FENCE_SIGNS = ("```", "~~~")
 _FENCE = re.compile(r"[ \t>]*(?:[-*+] +)?(`{3,}|~{3,})(.*)")
 _ATX = re.compile(r" {0,3}#{1,6}[ \t]+(\S.*)")
 _SETEXT = re.compile(r" {0,3}(?:={2,}|-{3,})")
@@ -53,20 +54,26 @@ def read_markup(payload: bytes, media_type: str, path: str) -> Markup:
 
 def markdown_prose(text: str) -> str:
     """Leave out fenced code blocks."""
-    if "```" not in text and "~~~" not in text:
-        return text
+    marks = [text.find(sign) for sign in _FENCE_SIGNS]  # the next of each kind: no text is searched twice
     kept: list[str] = []
     fence = ""
-    for line in text.split("\n"):
-        found = _FENCE.match(line) if "```" in line or "~~~" in line else None
+    at = looked = 0  # what is not yet kept begins there; the lines before that were looked at
+    while max(marks) >= 0:
+        mark = min(place for place in marks if place >= 0)
+        start = text.rfind("\n", looked, mark) + 1 or looked
+        looked = text.find("\n", mark) + 1 or len(text)
+        found = _FENCE.match(text, start, looked)
         if fence:
             if found and found[1].startswith(fence) and not found[2].strip():
-                fence = ""
+                fence, at = "", looked
         elif found and not (found[1][0] == "`" and "`" in found[2]):  # "```x```" is a code span
+            kept.append(text[at:start])
             fence = found[1]
-        else:
-            kept.append(line)
-    return "\n".join(kept)
+        marks = [
+            text.find(sign, looked) if 0 <= place < looked else place
+            for sign, place in zip(_FENCE_SIGNS, marks, strict=True)
+        ]
+    return "".join(kept) if fence else "".join((*kept, text[at:]))
 
 
 def _outside_literals(text: str) -> str:

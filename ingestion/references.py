@@ -16,8 +16,7 @@ _REPOSITORY_BEFORE = re.compile(r"(?<![\w./-])([\w-]{1,64}/[\w.-]{1,100})\Z")
 _KEYWORD_BEFORE = re.compile(
     r"\b(?:(?P<closes>close[sd]?|fix(?:e[sd])?|resolve[sd]?)|(?P<duplicates>duplicate of)):?[ \t]+\Z", re.IGNORECASE
 )
-_LOOK_BACK = 170
-_NO_WORD_BEFORE = re.compile(r"[\w&#/]\Z")
+_LONGEST_NAME, _LONGEST_KEYWORD = 170, 30
 _PLACE = re.compile(
     r"^(?P<host>https?://[^/]+)/(?P<repository>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<number>\d{1,9})"
     r"(?:/files)?/?(?:\#(?:issuecomment-(?P<comment>\d+)|discussion_r(?P<review>\d+))?)?$"
@@ -45,15 +44,15 @@ def references(text: str, repository: Repository) -> tuple[Link, ...]:
 
 
 def _numbers(prose: str, repository: Repository) -> Iterator[Link]:
-    for pattern in (_NUMBER, _GH_NUMBER):
-        for found in pattern.finditer(prose):
-            before = prose[max(0, found.start() - _LOOK_BACK) : found.start()]
+    for sign, pattern in (("#", _NUMBER), ("GH-", _GH_NUMBER)):
+        for found in pattern.finditer(prose) if sign in prose else ():
+            before = prose[max(0, found.start() - _LONGEST_NAME) : found.start()]
             other = _REPOSITORY_BEFORE.search(before.rpartition(" ")[2])
             if other is not None:
                 before = before.removesuffix(other[0])
-            elif _NO_WORD_BEFORE.search(before):
+            elif before[-1:].isalnum() or before.endswith(("_", "&", "#", "/")):
                 continue
-            keyword = _KEYWORD_BEFORE.search(before)
+            keyword = _KEYWORD_BEFORE.search(before[-_LONGEST_KEYWORD:])
             relation = (keyword and keyword.lastgroup) or "mentions"
             if other is None or other[1].lower() in repository.names:
                 yield Link(relation, f"issues/{found[1]}", is_source_id=True)
