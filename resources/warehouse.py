@@ -11,7 +11,7 @@ from pydantic import Field
 from resources.lock import exclusive
 from resources.tables import ensure, quoted
 
-_ROW_GROUP = 8192
+_ROW_GROUP = 8_192
 
 
 class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as for Connector
@@ -19,7 +19,7 @@ class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as 
 
     data: str = Field(description="Folder that holds warehouse.duckdb, attachments/ and published/.")
     memory_limit: str = Field(
-        default="192MB", description="What DuckDB may use, as in 192MB; it spills to disk beyond."
+        default="160MB", description="What DuckDB may use, as in 160MB; it spills to disk beyond."
     )
     lock_timeout: float = Field(default=600.0, description="Seconds to wait for another process that writes.")
 
@@ -97,8 +97,9 @@ class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as 
 def attach(connection: duckdb.DuckDBPyConnection, path: Path, name: str) -> None:
     """Attach a database file for writing.
 
-    Small row groups: a checkpoint rewrites what is not full. Measured on 20,000 files of 17 KB, the file is 357 MB
-    and without free blocks with 16,384 rows, 618 MB and half of it free with DuckDB's own 122,880.
+    Small row groups: a checkpoint rewrites what is not full, and has all of one in memory. Measured on 20,000 files of
+    17 KB, the file is 293 MB and without free blocks with 8,192 rows, 618 MB and half of it free with DuckDB's own
+    122,880.
     """
     connection.execute(f"ATTACH {quoted(str(path))} AS {name} (ROW_GROUP_SIZE {_ROW_GROUP})")
 
