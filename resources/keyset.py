@@ -82,13 +82,8 @@ def walk(fetch: Fetch, position: Position) -> Iterator[tuple[list[Record], Posit
         ConnectorError: the upstream sends the same page again and again.
     """
     stored = position
+    window, position = _resumed(fetch, position)
     while True:
-        try:
-            window = fetch(position.at, position.next)
-        except TributaryError:
-            if position != stored:  # what was read and held no news need not be read again
-                yield [], position
-            raise
         mark = _mark(window.rows)
         if position.then is not None:
             is_news, (following, is_end) = mark != position.walked[-1], (_back(position, position.then), False)
@@ -103,6 +98,23 @@ def walk(fetch: Fetch, position: Position) -> Iterator[tuple[list[Record], Posit
         if is_end:
             return
         position = following
+        try:
+            window = fetch(position.at, position.next)
+        except TributaryError:
+            if position != stored:  # what was read and held no news need not be read again
+                yield [], position
+            raise
+
+
+def _resumed(fetch: Fetch, position: Position) -> tuple[Window, Position]:
+    """Go on where a cursor says; where its link has expired since, at the beginning of its window."""
+    try:
+        return fetch(position.at, position.next), position
+    except ConnectorError:
+        if position.next is None:
+            raise
+        position = Position(position.at, marks=position.marks)
+        return fetch(position.at, None), position
 
 
 def _onward(here: Position, window: Window) -> tuple[Position, bool]:

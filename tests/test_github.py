@@ -14,8 +14,8 @@ from resources.connectors.github import GitHubConnector
 from tests.faultserver.faults import Fault
 from tests.faultserver.github import GitHub
 from tests.faultserver.github_repository import Repository
-from tests.faultserver.server import Request
-from tests.github_support import NAME, TOKEN, GitHubSite, paths, truth
+from tests.faultserver.server import FaultServer, Request
+from tests.github_support import NAME, TOKEN, GitHubSite, Impatient, paths, truth
 from tests.github_support import site as make_site
 
 
@@ -508,3 +508,15 @@ def test_what_is_documented_of_a_record_needs_neither_network_nor_token() -> Non
     payload = json.dumps({"number": 1, "title": "t", "html_url": "https://github.com/octo/hello/issues/1"}).encode()
     (document,) = GitHubConnector.documents(NAME, Record("issues/1", "issue", payload))
     assert (document.title, document.thread_id) == ("t", "issues/1")
+
+
+def test_a_half_read_window_is_gone_on_with_at_another_address(site: GitHubSite, repository: Repository) -> None:
+    """A cursor holds no host: behind another name or port it is the same GitHub."""
+    repository.bulk(450, at="2024-01-01T00:00:00Z")
+    assert not site.fetch(max_pages=6).is_caught_up
+    cursor = site.cursor()
+    with FaultServer(site.github) as moved:
+        pages = list(Impatient(base_url=moved.url, token=TOKEN).pages(NAME, cursor))
+        first = next(one for one in moved.requests if one.path.endswith("/issues"))
+        assert int(first.first("page")) > 1
+    assert {"issues/400", "issues/450"} <= {one.source_id for page in pages for one in page.records}

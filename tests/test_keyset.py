@@ -384,7 +384,7 @@ def test_listings_take_turns_so_that_a_budget_starves_none() -> None:
 
 def test_an_error_in_one_listing_keeps_what_the_others_gave_and_the_next_reading_goes_on() -> None:
     first, second = filled(3, [10] * 9, "a"), filled(3, [0] * 9, "b")
-    failures = iter([ConnectorError("down")] * 2)
+    failures = iter([TransientError("down")] * 2)
 
     def fetch(since: datetime | None, link: str | None) -> Window:
         if link and (failure := next(failures, None)):
@@ -393,7 +393,7 @@ def test_an_error_in_one_listing_keeps_what_the_others_gave_and_the_next_reading
 
     read = Reader({"first": first.fetch, "second": fetch})
     for _ in range(2):
-        with pytest.raises(ConnectorError, match="down"):
+        with pytest.raises(TransientError, match="down"):
             read.sync()
     assert read.held
     read.catch_up()
@@ -443,3 +443,25 @@ def test_a_listing_that_is_new_to_a_cursor_is_read_from_its_beginning() -> None:
     assert old.requests_count == 1
     read.listings = {"new": new.fetch}
     assert_still(new, read)
+
+
+def test_a_stored_link_that_has_expired_costs_a_reading_and_nothing_else() -> None:
+    listing = Listing()
+    for number in range(10):
+        listing.put(f"{number:03d}", at=START)
+    one = reader(listing)
+    one.sync(max_pages=2)
+    assert "next" in json.loads(one.cursor or "")["lines"]
+    stale = True
+
+    def fetch(since: datetime | None, link: str | None) -> Window:
+        if stale and link:
+            raise ConnectorError("422 the cursor has expired")
+        return listing.fetch(since, link)
+
+    one.listings = {"lines": fetch}
+    with pytest.raises(ConnectorError, match="expired"):  # links that never work are another matter
+        one.sync()
+    stale = False
+    one.catch_up()
+    assert one.lacks(listing) == {}

@@ -189,9 +189,7 @@ class _Reader:
             is_conditional=self.is_conditional,
         )
         if answer.is_success:
-            if answer.next_url:  # on another host it is refused here, before it is in a cursor, and there for ever
-                self.http.own_url(answer.next_url)
-            return Window([_row(listing, element) for element in answer.elements()], answer.next_url, _now(answer))
+            return Window([_row(listing, element) for element in answer.elements()], self._next(answer), _now(answer))
         # Where the repository is hidden from us by now, this raises: nothing would be empty.
         found = self.http.get(self.base).json
         kind = listing.path.partition("/")[0]
@@ -200,6 +198,13 @@ class _Reader:
         if listing.path == "issues" and "has_issues" not in found:
             return self.window(_PULLS, since, None)
         return Window((), None, _now(answer))
+
+    def _next(self, answer: Answer) -> str | None:
+        """Give the next page without its host, which may be called otherwise when a cursor is read that holds it.
+
+        A page on another host is refused here, before it is in a cursor, and there for ever.
+        """
+        return self.http.own_url(answer.next_url).raw_path.decode("ascii") if answer.next_url else None
 
 
 def _row(listing: _Listing, payload: bytes) -> Row:
