@@ -100,8 +100,8 @@ def _row(source: str, scope: str, record: Record, document: Document) -> _Row:
         _instant(document.created_at, "created_at"),
         _instant(document.updated_at, "updated_at"),
         _json(document.metadata),
-        [_attachment(attachment) for attachment in document.attachments],
-        [_link(source, scope, link) for link in document.links],
+        [_attachment(attachment) for attachment in document.attachments] if document.attachments else [],
+        [_link(source, scope, link) for link in document.links] if document.links else [],
         content_hash(document),
         text_hash(document.title, document.content),
     )
@@ -118,6 +118,8 @@ def _optional(value: object, name: str) -> str | None:
 
 
 def _texts(values: Iterable[object], name: str) -> list[str]:
+    if not values:
+        return []
     if isinstance(values, str):
         raise RecordError(f"{name} is one text, not several")
     return list(dict.fromkeys(_text(value, name) for value in values))

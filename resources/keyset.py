@@ -84,14 +84,11 @@ def walk(fetch: Fetch, position: Position) -> Iterator[tuple[list[Record], Posit
     stored = position
     window, position = _resumed(fetch, position)
     while True:
-        mark = _mark(window.rows)
-        if position.then is not None:
-            is_news, (following, is_end) = mark != position.walked[-1], (_back(position, position.then), False)
+        key = _next_key(window, position)
+        if key is not None and window.next and position == Position(position.at):  # the way of nearly every page
+            is_news, following, is_end = True, Position(key), False
         else:
-            if window.rows and mark in position.walked:
-                raise ConnectorError("the upstream sends one page again and again: it would never end")
-            is_news = position.marks[len(position.walked) :][:1] != (mark,)
-            following, is_end = _onward(replace(position, walked=(*position.walked, mark)), window)
+            is_news, following, is_end = _compared(window, position, key)
         if is_news or (is_end and following != stored):
             yield [row.record for row in window.rows] if is_news else [], following
             stored = following
@@ -117,12 +114,22 @@ def _resumed(fetch: Fetch, position: Position) -> tuple[Window, Position]:
         return fetch(position.at, None), position
 
 
-def _onward(here: Position, window: Window) -> tuple[Position, bool]:
+def _compared(window: Window, position: Position, key: datetime | None) -> tuple[bool, Position, bool]:
+    """Say whether a page has news against what it held before, what follows, and whether it is the end."""
+    mark = _mark(window.rows)
+    if position.then is not None:
+        return mark != position.walked[-1], _back(position, position.then), False
+    if window.rows and mark in position.walked:
+        raise ConnectorError("the upstream sends one page again and again: it would never end")
+    is_news = position.marks[len(position.walked) :][:1] != (mark,)
+    return is_news, *_onward(replace(position, walked=(*position.walked, mark)), window, key)
+
+
+def _onward(here: Position, window: Window, key: datetime | None) -> tuple[Position, bool]:
     """Give the position after a page, and whether that is the end of the listing."""
-    key, high = _next_key(window, here), _high(window, here)
     if key is not None:
         return _back(here, key), False
-    here = replace(here, high=high)
+    here = replace(here, high=_high(window, here))
     if window.next:
         return replace(here, next=window.next, behind=(*here.behind, here.next)), False
     return _after_window(here)
