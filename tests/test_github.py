@@ -520,3 +520,28 @@ def test_a_half_read_window_is_gone_on_with_at_another_address(site: GitHubSite,
         first = next(one for one in moved.requests if one.path.endswith("/issues"))
         assert int(first.first("page")) > 1
     assert {"issues/400", "issues/450"} <= {one.source_id for page in pages for one in page.records}
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_an_apps_token_belongs_to_no_user_and_reads_all_the_same(
+    site: GitHubSite, repository: Repository, status: int
+) -> None:
+    body = b'{"message": "Resource not accessible by integration"}'
+    site.server.when(lambda request: request.path == "/user", Fault.status(status, body))
+    repository.issue()
+    fetched = site.sync()
+    assert fetched.account is not None
+    assert (fetched.account.name, fetched.account.is_authenticated) == ("an app", True)
+    assert paths(site.server)[0] == "/user"
+    assert site.query("SELECT count(*) FROM documents") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("granted", "detail"),
+    [("repo, read:org", "a classic token with repo, read:org"), ("", "a classic token with no scopes")],
+)
+def test_a_classic_token_says_what_it_may(site: GitHubSite, repository: Repository, granted: str, detail: str) -> None:
+    assert repository.full_name == NAME
+    fault = Fault.replaced(lambda response: response.having(X_OAuth_Scopes=granted))
+    site.server.when(lambda request: request.path == "/user", fault)
+    assert site.connector.check(NAME).detail == detail

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field
 
-from ingestion.errors import ConfigurationError, ConnectorError, TransientError
+from ingestion.errors import ConfigurationError, TransientError
 from ingestion.githubdocument import Head, github_document, head, record_id
 from ingestion.model import ANONYMOUS, Account, Document, Page, Record
 from resources.answer import Answer
@@ -80,7 +80,7 @@ class GitHubConnector(Connector):
             repository = _repository(http, scope)
         name = str(repository.get("full_name") or scope)
         moved = f"; {scope} is called {name} now" if name.lower() != scope.lower() else ""
-        return Account(account.name, account.is_authenticated, account.detail + moved, scope_id=str(repository["id"]))
+        return replace(account, detail=account.detail + moved, scope_id=str(repository.get("id", "")))
 
     def pages(self, scope: str, cursor: str | None) -> Iterator[Page]:
         """Yield what changed in each listing, a page of each in turn."""
@@ -133,10 +133,10 @@ class GitHubConnector(Connector):
         )
 
     def _account(self, http: Http) -> Account:
-        """Give whose token it is. An app's (GITHUB_TOKEN in Actions) belongs to no user, and may not ask (403)."""
+        """Give whose token it is. An app's (GITHUB_TOKEN in Actions) belongs to no user, and is told so (403, 404)."""
         if not self.token.strip():
             return Account(ANONYMOUS, is_authenticated=False, detail="public repositories, 60 requests an hour")
-        answer = http.get("user", accept=(403,))
+        answer = http.get("user", accept=(403, 404))
         if not answer.is_success:
             return Account(
                 "an app", is_authenticated=True, detail="an app's token: the repositories it is installed for"
@@ -151,8 +151,6 @@ def _repository(http: Http, scope: str, *, is_conditional: bool = False) -> dict
     if not _SCOPE.fullmatch(scope) or set(scope.split("/")) & {".", ".."}:
         raise ConfigurationError(f"{scope!r} is not the name of a repository: write owner/name")
     found: dict[str, Any] = http.get(f"repos/{scope}", is_conditional=is_conditional).json
-    if "id" not in found:
-        raise ConnectorError(f"{http.base.host} describes {scope} without an id")
     return found
 
 
