@@ -19,7 +19,7 @@ class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as 
 
     data: str = Field(description="Folder that holds warehouse.duckdb, attachments/ and published/.")
     memory_limit: str = Field(
-        default="160MB", description="What DuckDB may use, as in 160MB; it spills to disk beyond."
+        default="192MB", description="What DuckDB may use, as in 192MB; it spills to disk beyond."
     )
     lock_timeout: float = Field(default=600.0, description="Seconds to wait for another process that writes.")
 
