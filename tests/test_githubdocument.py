@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.githubdocument import github_document, head, record_id
+from ingestion.githubdocument import github_document
+from ingestion.githubrecord import head, record_id
 from ingestion.model import Attachment, Document, Link, Record
 from ingestion.normalize import normalize
 from resources.connectors.github import GitHubConnector

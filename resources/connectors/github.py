@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Self
 from pydantic import Field
 
 from ingestion.errors import ConfigurationError, TransientError
-from ingestion.githubdocument import Head, github_document, head, record_id
+from ingestion.githubdocument import github_document
+from ingestion.githubrecord import Head, head, record_id
 from ingestion.model import ANONYMOUS, Account, Document, Page, Record
 from resources.answer import Answer
 from resources.connector import Connector
