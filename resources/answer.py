@@ -104,7 +104,7 @@ def as_error(answer: Answer, kind: JsonKind | None, accept: Collection[int]) -> 
     if status in _PASSING or status >= _SERVER_FAULTS:
         return AgainError(f"{status} {answer.text()}")
     error, remedy = _REMEDIES.get(status, (ConnectorError, "the request is refused"))
-    return error(f"{masked(answer.url)}: {status} {answer.text()} ({remedy})")
+    return error(redact(f"{masked(answer.url)}: {status} {answer.text()} ({remedy})", answer.secrets))
 
 
 def _is_whole(answer: Answer, kind: JsonKind, *, is_empty_good: bool) -> bool:

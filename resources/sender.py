@@ -12,7 +12,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import httpx
 import tenacity
 
-from ingestion.errors import ConnectorError, TransientError, TributaryError
+from ingestion.errors import ConnectorError, TransientError
 from ingestion.redact import redact
 from resources.answer import AgainError, Answer, JsonKind, as_error, masked, origin
 from resources.body import ACCEPT_ENCODING, pieces
@@ -101,19 +101,13 @@ class Sender:
                     self._gate(url)
                     answer = self._send(url, headers)
                     self._obey(answer, attempt.retry_state.attempt_number)
-                    self._judge(answer, kind, accept)
-        except AgainError as error:
-            resumes_at = as_instant(self._budget.closed_until) if error.is_limit else None
-            text = f"{masked(url)}: {error}; gave up after {self._patience.attempts} attempts"
+                    if (error := as_error(answer, kind, accept)) is not None:
+                        raise error
+        except AgainError as last:
+            resumes_at = as_instant(self._budget.closed_until) if last.is_limit else None
+            text = f"{masked(url)}: {last}; gave up after {self._patience.attempts} attempts"
             raise TransientError(redact(text, self._secrets), resumes_at=resumes_at) from None
         return answer
-
-    def _judge(self, answer: Answer, kind: JsonKind | None, accept: Collection[int]) -> None:
-        error = as_error(answer, kind, accept)
-        if isinstance(error, TributaryError):  # the upstream may have said our secret back to us
-            raise type(error)(redact(str(error), self._secrets))
-        if error is not None:
-            raise error
 
     def _pause(self, state: tenacity.RetryCallState) -> float:
         """Give the seconds before the next attempt: none after a limit, for which the gate waits, with all others."""
