@@ -75,8 +75,7 @@ def _changed(
     for scope in source.scopes:
         newest = raw_log.scope(source.name, scope).last()
         cursor = newest.cursor if newest else None
-        is_waiting = newest and newest.resumes_at and newest.resumes_at > datetime.now(UTC)
-        if is_waiting or (scope in asked and asked[scope] == cursor):
+        if (newest and newest.has_to_wait(datetime.now(UTC))) or (scope in asked and asked[scope] == cursor):
             continue
         try:
             if connector.changed(scope, cursor):

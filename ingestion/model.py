@@ -143,6 +143,10 @@ class Batch:
     census: "CensusSummary | None" = None
     """What was decided, in a census batch."""
 
+    def has_to_wait(self, now: datetime) -> bool:
+        """Tell whether the upstream asked not to be asked before an instant that is yet to come."""
+        return self.resumes_at is not None and self.resumes_at > now
+
     @property
     def batch_id(self) -> str:
         """`source:scope:sequence`, as in `loaded_batches`."""

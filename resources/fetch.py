@@ -68,7 +68,7 @@ class ScopeFetch:
         """
         started = time.monotonic()
         newest = self.log.last(self.known.sequence(self.log))
-        if newest and newest.resumes_at and newest.resumes_at > self.clock():
+        if newest and newest.has_to_wait(self.clock()):
             return _nothing(newest.cursor, newest.resumes_at)  # knock not before
         with counting_requests() as requests:
             try:
