@@ -199,3 +199,5 @@ def _progress(total: int, *, is_quiet: bool) -> Iterator[None]:
         finally:
             for logger in shown:
                 logger.removeHandler(handler)
+                logger.setLevel(logging.NOTSET)
+                logger.propagate = True
