@@ -129,7 +129,7 @@ class Config(_Model):
 
     data: _Text = Field(default="data", description="The folder of everything that Tributary writes.")
     raw: _Text | None = Field(default=None, description="Path or URI of the raw log; None: `raw` in the data folder.")
-    memory_limit: _Size = Field(default="192MB", description="The memory that DuckDB may take.")
+    memory_limit: _Size = Field(default="176MB", description="The memory that DuckDB may take.")
     sources: _FrozenMapping[SourceConfig] = Field(min_length=1, description="The sources by name.")
 
     _positions: Positions = PrivateAttr(default=Positions("sources.yaml"))

@@ -13,7 +13,7 @@ from ingestion.model import Link
 from ingestion.text import clean
 
 _MAX_TARGET = 2_000
-CODE_SPAN = re.compile(r"`[^`\n]+`")
+_CODE_SPAN = re.compile(r"`[^`\n]+`")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _NO_TARGET = ("mailto:", "javascript:", "data:", "tel:", "vbscript:", "about:", "cid:")
 _URL = r"https?://[^\s<>\"'`\[\]{}|\\]+"
@@ -45,9 +45,13 @@ def as_links(targets: Iterable[str], path: str) -> tuple[Link, ...]:
     return tuple(link for link in dict.fromkeys(resolved) if link)
 
 
+def without_code(prose: str) -> str:
+    """Leave out code spans: what stands in one links to nothing."""
+    return _CODE_SPAN.sub(" ", prose) if "`" in prose else prose
+
+
 def markdown_targets(prose: str) -> Iterator[str]:
     """Find the targets of inline, reference, wiki and HTML links and of bare URLs; code is left out by the caller."""
-    prose = CODE_SPAN.sub("", prose)
     at = 0
     while (found := _MARKDOWN_LINK.search(prose, at)) is not None:
         at = found.end()

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ingestion.frontmatter import FrontMatter, front_matter
 from ingestion.htmltext import html_charset, html_to_text
-from ingestion.links import as_links, markdown_targets, rst_targets
+from ingestion.links import as_links, markdown_targets, rst_targets, without_code
 from ingestion.model import Link
 from ingestion.text import clean, decode
 
@@ -45,7 +45,9 @@ def read_markup(payload: bytes, media_type: str, path: str) -> Markup:
         front = front_matter(clean(text)) if text.startswith("---") else FrontMatter({}, clean(text))
         body = front.body.strip()
         prose = markdown_prose(body)
-        return Markup(_markdown_title(prose[:_HEAD]), body, as_links(markdown_targets(prose), path), front)
+        return Markup(
+            _markdown_title(prose[:_HEAD]), body, as_links(markdown_targets(without_code(prose)), path), front
+        )
     body = clean(text)
     if media_type == RST:
         return Markup(_rst_title(body[:_HEAD]), body, as_links(rst_targets(_outside_literals(body)), path))
@@ -54,7 +56,8 @@ def read_markup(payload: bytes, media_type: str, path: str) -> Markup:
 
 def markdown_prose(text: str) -> str:
     """Leave out fenced code blocks."""
-    marks = [text.find(sign) for sign in _FENCE_SIGNS]  # the next of each kind: no text is searched twice
+    # The next of each kind: no text is searched twice, and where there is none, one character is looked for.
+    marks = [text.find(sign) if sign[0] in text else -1 for sign in _FENCE_SIGNS]
     kept: list[str] = []
     fence = ""
     at = looked = 0  # what is not yet kept begins there; the lines before that were looked at

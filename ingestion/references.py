@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ingestion.links import CODE_SPAN, markdown_targets
+from ingestion.links import markdown_targets, without_code
 from ingestion.markup import markdown_prose
 from ingestion.model import Link
 
@@ -34,7 +34,7 @@ class Repository(NamedTuple):
 
 def references(text: str, repository: Repository) -> tuple[Link, ...]:
     """Give what a text refers to, each once, in order; within the repository as source_ids (`issues/12`)."""
-    prose = CODE_SPAN.sub(" ", markdown_prose(text))
+    prose = without_code(markdown_prose(text))
     found = [*_numbers(prose, repository), *(_address(url, repository) for url in markdown_targets(prose))]
     strongest: dict[str, Link] = {}
     for link in found:

@@ -46,7 +46,7 @@ def clean(text: str) -> str:
     raw = raw.translate(None, _CONTROLS)
     if b"\r" in raw or b"\v" in raw or b"\f" in raw:
         raw = raw.replace(b"\r\n", b"\n").translate(_BREAKS)
-    if b" \n" in raw or b"\t\n" in raw:
+    if b" \n" in raw or (b"\t" in raw and b"\t\n" in raw):  # one byte is found many times faster than two
         raw = b"\n".join([line.rstrip(b" \t") for line in raw.split(b"\n")])
     if b"\n\n\n\n" in raw:
         raw = _BLANK_LINES.sub(b"\n\n", raw)

@@ -17,10 +17,10 @@ from resources.wave import Loaded, Pending, load_wave
 
 WAVE_RECORDS = 5_000
 WAVE_BYTES = 8_000_000
-_CHECKPOINT_BYTES = 256_000_000
-_CHECKPOINT_RECORDS = 16_384
-"""Whichever comes first: what is not yet in the file is in memory, and a checkpoint rewrites a row group that is not
-full, which is much where documents are long."""
+_TRANSACTION_RECORDS = 16_384
+_TRANSACTION_BYTES = 256_000_000
+"""Whichever comes first. Of what one transaction adds, DuckDB writes whole row groups into the file at once; the rest
+goes through its log, stays in memory until the checkpoint, and is written again then."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,27 +50,56 @@ def load(
     connectors: Mapping[str, type[Connector]],
     attachments: Path,
 ) -> Iterator[Loaded]:
-    """Load what is not yet loaded; each wave of batches is one transaction, so that a process that dies loses nothing.
+    """Load what is not yet loaded, many waves of batches in a transaction: a process that dies loses nothing.
+
+    Where one of them fails, each has a transaction of its own, so that those before it stay.
 
     Yields what each batch did, after it is committed.
     """
-    written_bytes = written_count = 0
-    for wave in _waves(connection, log):
-        try:
-            written_bytes += sum(pending.rows.nbytes for pending in wave)
-            written_count += sum(pending.rows.num_rows for pending in wave)
-            with _transaction(connection):
-                loaded = load_wave(connection, wave, connectors, attachments)
-        finally:
-            # What is registered, and the wave itself, would stay in memory while the next is read.
-            for name in ("arrived", "incoming", "refused", "verdicts", "loaded"):
-                connection.unregister(name)
-            wave.clear()
+    try:
+        yield from _load(connection, log, connectors, attachments, _TRANSACTION_RECORDS)
+    except Exception as error:  # noqa: BLE001 -- whatever it is, it is raised again by the wave that it belongs to
+        _log.warning("loading wave by wave after %s: %s", type(error).__name__, error)
+        yield from _load(connection, log, connectors, attachments, 0)
+
+
+def _load(
+    connection: duckdb.DuckDBPyConnection,
+    log: RawLog,
+    connectors: Mapping[str, type[Connector]],
+    attachments: Path,
+    records: int,
+) -> Iterator[Loaded]:
+    waves = _waves(connection, log)
+    while loaded := _load_some(connection, waves, connectors, attachments, records):
+        connection.execute("CHECKPOINT")
         yield from loaded
-        if written_bytes >= _CHECKPOINT_BYTES or written_count >= _CHECKPOINT_RECORDS:
-            connection.execute("CHECKPOINT")
-            written_bytes = written_count = 0
-    connection.execute("CHECKPOINT")
+
+
+def _load_some(
+    connection: duckdb.DuckDBPyConnection,
+    waves: Iterator[list[Pending]],
+    connectors: Mapping[str, type[Connector]],
+    attachments: Path,
+    records: int,
+) -> list[Loaded]:
+    """Load waves in one transaction until it has so many records; give nothing where no wave is left."""
+    loaded: list[Loaded] = []
+    records_count = bytes_count = 0
+    with _transaction(connection):
+        for wave in waves:
+            records_count += sum(pending.rows.num_rows for pending in wave)
+            bytes_count += sum(pending.rows.nbytes for pending in wave)
+            try:
+                loaded += load_wave(connection, wave, connectors, attachments)
+            finally:
+                # What is registered, and the wave itself, would stay in memory while the next is read.
+                for name in ("arrived", "incoming", "refused", "verdicts", "loaded"):
+                    connection.unregister(name)
+                wave.clear()
+            if records_count >= records or bytes_count >= _TRANSACTION_BYTES:
+                break
+    return loaded
 
 
 @contextmanager

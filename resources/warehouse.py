@@ -11,7 +11,7 @@ from pydantic import Field
 from resources.lock import exclusive
 from resources.tables import ensure, quoted
 
-_ROW_GROUP = 8_192
+_ROW_GROUP = 4_096
 
 
 class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as for Connector
@@ -19,7 +19,7 @@ class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as 
 
     data: str = Field(description="Folder that holds warehouse.duckdb, attachments/ and published/.")
     memory_limit: str = Field(
-        default="192MB", description="What DuckDB may use, as in 192MB; it spills to disk beyond."
+        default="176MB", description="What DuckDB may use, as in 176MB; it spills to disk beyond."
     )
     lock_timeout: float = Field(default=600.0, description="Seconds to wait for another process that writes.")
 

@@ -77,7 +77,10 @@ def _load_records(
     documents, refused = [], []
     for number, rows in fresh.items():
         batch = wave[number].batch
-        table, rejects = mapped(batch, wave[number].rows.take(rows), _connector(connectors, batch), attachments)
+        records = wave[number].rows
+        if len(rows) < records.num_rows:  # on a first load all of them are fresh, and need not be copied
+            records = records.take(rows)
+        table, rejects = mapped(batch, records, _connector(connectors, batch), attachments)
         documents.append(table)
         refused += rejects
     connection.register(

@@ -63,7 +63,7 @@ def test_valid_text_gives_typed_values() -> None:
 
 def test_absent_keys_have_their_defaults() -> None:
     config = parse("sources: {n: {connector: files, scopes: [a], sync: }}")
-    assert (config.data, config.raw, config.memory_limit, config.sources["n"].sync) == ("data", None, "192MB", None)
+    assert (config.data, config.raw, config.memory_limit, config.sources["n"].sync) == ("data", None, "176MB", None)
 
 
 def test_nothing_of_a_config_can_be_changed() -> None:

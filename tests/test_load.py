@@ -12,7 +12,7 @@ from ingestion import schema
 from ingestion.errors import ConfigurationError
 from resources.load import load
 from resources.warehouse import Warehouse
-from tests.scripted import KINDS, REFUSED, Complete, document, owning
+from tests.scripted import KINDS, REFUSED, Complete, Listed, document, owning
 from tests.support import Site
 
 GOOD = ["good-1", "good-2", "good-3"]
@@ -238,6 +238,21 @@ def test_a_load_that_fails_changes_nothing(tmp_path: Path) -> None:
     assert all(rows == [] for rows in site.tables().values())
     site.load()
     assert set(site.live()) == {"a"}
+
+
+def test_what_comes_before_a_batch_that_cannot_be_loaded_stays(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.upstream.put("a")
+    site.fetch()
+    site.kind = Listed
+    site.upstream.put("b")
+    site.fetch()
+    kinds = {"complete": Complete}
+    with pytest.raises(ConfigurationError, match="'listed', which is not there"):
+        list(load(site.connection, site.raw_log, kinds, site.warehouse.attachments))
+    assert set(site.live()) == {"a"}
+    site.load()
+    assert set(site.live()) == {"a", "b"}
 
 
 def test_loaded_batches_tell_what_each_did(tmp_path: Path) -> None:

@@ -203,7 +203,8 @@ class _Reader:
 
         A page on another host is refused here, before it is in a cursor, and there for ever.
         """
-        return self.http.own_url(answer.next_url).raw_path.decode("ascii") if answer.next_url else None
+        following = answer.next_url
+        return self.http.own_url(following).raw_path.decode("ascii") if following else None
 
 
 def _row(listing: _Listing, payload: bytes) -> Row:

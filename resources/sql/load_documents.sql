@@ -1,11 +1,15 @@
 -- `incoming` (Arrow, schema.DOCUMENT): what the fresh records own, valid, one row per doc_id.
 -- `refused` (Arrow, schema.REJECT): the fresh records that were refused, whole or in part.
 
+-- What the joins need of them: each scan of an Arrow table has its price, whatever it reads.
+CREATE OR REPLACE TEMP TABLE incoming_keys AS
+SELECT doc_id, record_id, source, scope, content_hash, updated_at FROM incoming;
+
 -- The current forms that this load touches: those of the same documents, and those of the same records.
 CREATE OR REPLACE TEMP TABLE touched AS
 SELECT v.doc_id, v.record_id, v.source, v.scope, v.content_hash, v.valid_from, v.updated_at, v.deleted_at
 FROM document_versions AS v
-WHERE v.valid_to IS NULL AND v.doc_id IN (SELECT doc_id FROM incoming)
+WHERE v.valid_to IS NULL AND v.doc_id IN (SELECT doc_id FROM incoming_keys)
 UNION
 SELECT v.doc_id, v.record_id, v.source, v.scope, v.content_hash, v.valid_from, v.updated_at, v.deleted_at
 FROM document_versions AS v
@@ -20,7 +24,7 @@ SELECT
     t.doc_id IS NOT NULL AS is_update,
     greatest(r.fetched_at, t.valid_from) AS valid_from,
     r.batch_id
-FROM incoming AS i
+FROM incoming_keys AS i
 JOIN fresh_records AS r ON r.source = i.source AND r.scope = i.scope AND r.source_id = i.record_id
 LEFT JOIN touched AS t ON t.doc_id = i.doc_id
 WHERE t.doc_id IS NULL OR t.deleted_at IS NOT NULL OR t.content_hash <> i.content_hash;
@@ -28,7 +32,7 @@ WHERE t.doc_id IS NULL OR t.deleted_at IS NOT NULL OR t.content_hash <> i.conten
 -- The same form: only the upstream's date may have moved, or another record may own the document now.
 UPDATE document_versions AS v
 SET updated_at = greatest(v.updated_at, i.updated_at), record_id = i.record_id
-FROM incoming AS i
+FROM incoming_keys AS i
 JOIN touched AS t ON t.doc_id = i.doc_id
 WHERE
     v.valid_to IS NULL
@@ -50,7 +54,7 @@ CREATE OR REPLACE TEMP TABLE orphaned AS
 SELECT t.doc_id, r.fetched_at, r.batch_id
 FROM touched AS t
 JOIN fresh_records AS r ON r.source = t.source AND r.scope = t.scope AND r.source_id = t.record_id
-ANTI JOIN incoming AS i ON i.doc_id = t.doc_id
+ANTI JOIN incoming_keys AS i ON i.doc_id = t.doc_id
 ANTI JOIN refused AS x ON x.source = r.source AND x.scope = r.scope AND x.source_id = r.source_id
 WHERE t.deleted_at IS NULL;
 
