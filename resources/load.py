@@ -18,9 +18,9 @@ from resources.wave import Loaded, Pending, load_wave
 WAVE_RECORDS = 5_000
 WAVE_BYTES = 8_000_000
 _TRANSACTION_RECORDS = 16_384
-_TRANSACTION_BYTES = 256_000_000
-"""Whichever comes first. Of what one transaction adds, DuckDB writes whole row groups into the file at once; the rest
-goes through its log, stays in memory until the checkpoint, and is written again then."""
+_TRANSACTION_BYTES = 44_000_000
+"""Of documents; whichever comes first. What one adds is written into the file at once, as far as it fills row groups;
+the rest goes through its log, stays in memory until the checkpoint, and is written again then."""
 
 _log = logging.getLogger(__name__)
 
@@ -89,14 +89,15 @@ def _load_some(
     with _transaction(connection):
         for wave in waves:
             records_count += sum(pending.rows.num_rows for pending in wave)
-            bytes_count += sum(pending.rows.nbytes for pending in wave)
             try:
-                loaded += load_wave(connection, wave, connectors, attachments)
+                found, size = load_wave(connection, wave, connectors, attachments)
             finally:
                 # What is registered, and the wave itself, would stay in memory while the next is read.
                 for name in ("arrived", "incoming", "refused", "verdicts", "loaded"):
                     connection.unregister(name)
                 wave.clear()
+            loaded += found
+            bytes_count += size
             if records_count >= records or bytes_count >= _TRANSACTION_BYTES:
                 break
     return loaded

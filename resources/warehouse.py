@@ -97,9 +97,9 @@ class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as 
 def attach(connection: duckdb.DuckDBPyConnection, path: Path, name: str) -> None:
     """Attach a database file for writing.
 
-    Small row groups: a checkpoint rewrites what is not full, and has all of one in memory. Measured on 20,000 files of
-    17 KB, the file is 293 MB and without free blocks with 8,192 rows, 618 MB and half of it free with DuckDB's own
-    122,880.
+    Small row groups: a checkpoint rewrites what is not full, and has all of one in memory. With 4,096 rows a
+    first load of issues takes 8 us a record less than with 8,192; with DuckDB's own 122,880, the file of 20,000 files
+    of 17 KB was 618 MB and half of it free.
     """
     connection.execute(f"ATTACH {quoted(str(path))} AS {name} (ROW_GROUP_SIZE {_ROW_GROUP})")
 

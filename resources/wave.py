@@ -40,15 +40,17 @@ def load_wave(
     wave: Sequence[Pending],
     connectors: Mapping[str, type[Connector]],
     attachments: Path,
-) -> list[Loaded]:
-    """Load batches of different scopes, within the caller's transaction; say what each did.
+) -> tuple[list[Loaded], int]:
+    """Load batches of different scopes, within the caller's transaction; say what each did, and the documents' bytes.
 
     Leaves its input registered as `arrived`, `incoming`, `refused`, `verdicts` and `loaded`.
     """
     counts: dict[str, tuple[int, ...]] = {}
+    bytes_count = 0
     records = [pending for pending in wave if pending.batch.kind == "records" and pending.rows.num_rows]
     if records:
-        counts |= _load_records(connection, records, connectors, attachments)
+        found, bytes_count = _load_records(connection, records, connectors, attachments)
+        counts |= found
     censuses = [pending for pending in wave if pending.batch.kind == "census" and pending.rows.num_rows]
     if censuses:
         counts |= _load_censuses(connection, censuses)
@@ -57,7 +59,7 @@ def load_wave(
         "loaded", pa.Table.from_pylist([_loaded_row(one) for one in loaded], schema.arrow(schema.LOADED_BATCH))
     )
     connection.execute("INSERT INTO loaded_batches FROM loaded")
-    return loaded
+    return loaded, bytes_count
 
 
 def _load_records(
@@ -65,7 +67,7 @@ def _load_records(
     wave: Sequence[Pending],
     connectors: Mapping[str, type[Connector]],
     attachments: Path,
-) -> dict[str, tuple[int, ...]]:
+) -> tuple[dict[str, tuple[int, ...]], int]:
     arrived = pa.concat_tables(_arrived(number, pending) for number, pending in enumerate(wave))
     connection.register("arrived", arrived)
     connection.execute(statement("load_arrived"))
@@ -83,12 +85,12 @@ def _load_records(
         table, rejects = mapped(batch, records, _connector(connectors, batch), attachments)
         documents.append(table)
         refused += rejects
-    connection.register(
-        "incoming", pa.concat_tables(documents) if documents else schema.arrow(schema.DOCUMENT).empty_table()
-    )
+    incoming = pa.concat_tables(documents) if documents else schema.arrow(schema.DOCUMENT).empty_table()
+    connection.register("incoming", incoming)
     connection.register("refused", pa.Table.from_pylist(refused, schema.arrow(schema.REJECT)))
     connection.execute(statement("load_documents"))
-    return {row[0]: tuple(map(int, row[1:])) for row in connection.execute(statement("load_counts")).fetchall()}
+    counts = connection.execute(statement("load_counts")).fetchall()
+    return {row[0]: tuple(map(int, row[1:])) for row in counts}, incoming.nbytes
 
 
 def _connector(connectors: Mapping[str, type[Connector]], batch: Batch) -> type[Connector]:
