@@ -32,10 +32,8 @@ def same_work(api: str, folder: Path) -> None:
         records = {f"issues/{issue['number']}": json.dumps(issue) for issue in issues}
         hashes = {name: sha256(text.encode()).hexdigest() for name, text in records.items()}
         known = _known(database, list(records))
-        fresh = [name for name in records if known.get(name) != hashes[name]]
-        documents = [
-            _hashed(document(issue)) for name, issue in zip(records, issues, strict=True) if name in set(fresh)
-        ]
+        fresh = {name: issue for name, issue in zip(records, issues, strict=True) if known.get(name) != hashes[name]}
+        documents = [_hashed(document(issue)) for issue in fresh.values()]
         with database.conn:
             database["raw"].insert_all({"id": n, "fetched_at": now, "payload": records[n]} for n in fresh)
             database["records"].upsert_all(({"id": n, "record_hash": hashes[n]} for n in fresh), pk="id")

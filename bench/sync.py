@@ -116,9 +116,12 @@ def bars(ours: dict[int, Program], others: Iterable[Program], records: int, peer
     print(f"\n{records:,} issues of ours, {peers_at:,} of the others; rates beyond imports\n\n| bar | is | met |")
     print("|---|---:|---|")
     for peer in others:
-        least = _LEAST.get(peer.name, 0)
-        name = f"first load at least {least} x {peer.name}" if least else f"first load, as a multiple of {peer.name}"
-        _bar(name, first / peer.rate(_FIRST, peers_at), at_least=least)
+        multiple = first / peer.rate(_FIRST, peers_at)
+        if peer.name in _LEAST:
+            least = _LEAST[peer.name]
+            _bar(f"first load at least {least} x {peer.name}", multiple, at_least=least)
+        else:
+            print(f"| first load, as a multiple of {peer.name} | {multiple:,.2f} | no bar |")
     _bar("unchanged at least 20 x the first load's rate", unchanged / first, at_least=20)
     peak = max(figures.peak_mb for figures in program.figures.values())
     _bar(f"peak RSS below {_MOST_MB} MB", peak, at_most=_MOST_MB)

@@ -19,8 +19,8 @@ WAVE_RECORDS = 5_000
 WAVE_BYTES = 8_000_000
 _TRANSACTION_RECORDS = 16_384
 _TRANSACTION_BYTES = 44_000_000
-"""Of documents; whichever comes first. What one adds is written into the file at once, as far as it fills row groups;
-the rest goes through its log, stays in memory until the checkpoint, and is written again then."""
+"""Of documents; whichever comes first. DuckDB writes what a transaction adds into the file at once, as far as it fills
+row groups; the rest goes through the log, stays in memory until the checkpoint, and is written again then."""
 
 _log = logging.getLogger(__name__)
 
