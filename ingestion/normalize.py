@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ingestion import schema
+from ingestion.chunks import chunk_starts
 from ingestion.errors import RecordError
 from ingestion.hashing import content_hash, text_hash
 from ingestion.model import Attachment, Document, Link, Record, Reject, doc_id
@@ -102,6 +103,7 @@ def _row(source: str, scope: str, record: Record, document: Document) -> _Row:
         _json(document.metadata),
         [_attachment(attachment) for attachment in document.attachments] if document.attachments else [],
         [_link(source, scope, link) for link in document.links] if document.links else [],
+        chunk_starts(document.doc_type, document.content),
         content_hash(document),
         text_hash(document.title, document.content),
     )

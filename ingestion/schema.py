@@ -10,6 +10,7 @@ import pyarrow as pa
 
 INSTANT = pa.timestamp("us", tz="UTC")
 _TEXTS = pa.list_(pa.string())
+_OFFSETS = pa.list_(pa.int32())
 _LINKS = pa.list_(pa.struct([("relation", pa.string()), ("target", pa.string())]))
 _ATTACHMENTS = pa.list_(
     pa.struct(
@@ -81,6 +82,7 @@ DOCUMENT = (
     Column("metadata", pa.string(), "JSON object of stable facts that have no column."),
     Column("attachments", _ATTACHMENTS, "Files that belong to it; sha256 names the file under attachments/."),
     Column("links", _LINKS, "Relations to other documents (a doc_id where known) or addresses."),
+    Column("chunk_starts", _OFFSETS, "Where the passages of the content begin, in characters; see the view chunks."),
     Column("content_hash", pa.string(), "sha256 over all that has meaning; a new value is a new version."),
     Column(
         "text_hash",
@@ -97,6 +99,7 @@ VERSION = (
     Column("deleted_at", INSTANT, "When we learned that it is gone upstream; empty while it is live."),
     Column("deletion_reason", pa.string(), "census (its record is gone) or record (its record came without it)."),
     Column("batch_id", pa.string(), "The raw batch that brought this form: source:scope:sequence."),
+    Column("docid", pa.int32(), "The number of its text (title and content) in the search index; never used again."),
 )
 """The table document_versions: every form of every document, the current one with an empty valid_to."""
 
@@ -181,6 +184,10 @@ VIEW_COLUMNS = {
     "newest_document_at": "The newest updated_at of the scope's documents.",
     "batches_count": "Batches of the raw log.",
     "format_version": "The form of this file.",
+    "chunk": "The number of the passage within the document: 1, 2, 3, ...",
+    "chunk_start": "Where the passage begins in the content, in characters from 0.",
+    "chunk_end": "Where it ends.",
+    "text": "The passage.",
     "definition_hash": "Names the form of the views, macros and descriptions.",
     "warehouse.created_at": "When this file was made.",
     "attachments.url": "Where the file is upstream.",

@@ -12,13 +12,14 @@ from ingestion.errors import ConfigurationError
 from ingestion.model import Batch
 from resources.connector import Connector
 from resources.rawlog import RawLog, ScopeLog
+from resources.searchindex import merge_if_due, refill
 from resources.warehouse import Warehouse, is_out_of_memory
 from resources.wave import Loaded, Pending, load_wave
 
 WAVE_RECORDS = 5_000
 WAVE_BYTES = 8_000_000
 _TRANSACTION_RECORDS = 16_384
-_TRANSACTION_BYTES = 44_000_000
+_TRANSACTION_BYTES = 32_000_000
 """Of documents; whichever comes first. DuckDB writes what a transaction adds into the file at once, as far as it fills
 row groups; the rest goes through the log, stays in memory until the checkpoint, and is written again then."""
 
@@ -56,11 +57,13 @@ def load(
 
     Yields what each batch did, after it is committed.
     """
+    refill(connection)
     try:
         yield from _load(connection, log, connectors, attachments, _TRANSACTION_RECORDS)
     except Exception as error:  # noqa: BLE001 -- whatever it is, it is raised again by the wave that it belongs to
         _log.warning("loading wave by wave after %s: %s", type(error).__name__, error)
         yield from _load(connection, log, connectors, attachments, 0)
+    merge_if_due(connection)
 
 
 def _load(
@@ -89,13 +92,8 @@ def _load_some(
     with _transaction(connection):
         for wave in waves:
             records_count += sum(pending.rows.num_rows for pending in wave)
-            try:
-                found, size = load_wave(connection, wave, connectors, attachments)
-            finally:
-                # What is registered, and the wave itself, would stay in memory while the next is read.
-                for name in ("arrived", "incoming", "refused", "verdicts", "loaded"):
-                    connection.unregister(name)
-                wave.clear()
+            found, size = load_wave(connection, wave, connectors, attachments)
+            wave.clear()  # it would stay in memory while the next is read
             loaded += found
             bytes_count += size
             if records_count >= records or bytes_count >= _TRANSACTION_BYTES:

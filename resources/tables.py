@@ -6,10 +6,12 @@ import duckdb
 
 from ingestion import schema
 from ingestion.errors import ConfigurationError
+from resources import searchindex
 from resources.sql import statement
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raise it when a table changes its form: the warehouse is then made anew from the raw log."""
+_DEFINITIONS = ("views", "search/tokenizer", "search/search", "search/threads")
 
 
 def ensure(connection: duckdb.DuckDBPyConnection) -> None:
@@ -35,7 +37,10 @@ def ensure(connection: duckdb.DuckDBPyConnection) -> None:
     for name, (_, columns) in schema.TABLES.items():
         connection.register(f"columns_{name}", schema.arrow(columns).empty_table())
     connection.execute(statement("schema"))
-    connection.execute(statement("views"))
+    if not exists:
+        searchindex.create(connection)
+    for name in _DEFINITIONS:
+        connection.execute(statement(name))
     _comment(connection)
     connection.execute(
         "UPDATE warehouse SET format_version = $1, definition_hash = $2", [FORMAT_VERSION, _definition_hash()]
@@ -50,7 +55,7 @@ def quoted(text: str) -> str:
 
 def _definition_hash() -> str:
     """Name what `ensure` would make: views and macros, and the descriptions of everything."""
-    parts = (statement("schema"), statement("views"), repr(schema.TABLES), repr(schema.VIEW_COLUMNS))
+    parts = (*map(statement, ("schema", *_DEFINITIONS)), repr(schema.TABLES), repr(schema.VIEW_COLUMNS))
     return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
@@ -62,7 +67,8 @@ def _comment(connection: duckdb.DuckDBPyConnection) -> None:
     for name, (description, _) in schema.TABLES.items():
         connection.execute(f"COMMENT ON TABLE {name} IS {quoted(description)}")
     columns = connection.execute(
-        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = current_database() AND NOT internal"
+        "SELECT table_name, column_name FROM duckdb_columns() "
+        "WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal"
     ).fetchall()
     for table, column in columns:
         own = {c.name: c.description for c in schema.TABLES.get(table, ("", ()))[1]}

@@ -3,12 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Unpack
 
 import duckdb
 from dagster import ConfigurableResource
 from pydantic import Field
 
+from resources import searching
 from resources.lock import exclusive
+from resources.searchindex import load_extension
+from resources.searching import Filters, Hit, Source
 from resources.tables import ensure, quoted
 
 _ROW_GROUP = 4_096
@@ -19,7 +23,7 @@ class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as 
 
     data: str = Field(description="Folder that holds warehouse.duckdb, attachments/ and published/.")
     memory_limit: str = Field(
-        default="176MB", description="What DuckDB may use, as in 176MB; it spills to disk beyond."
+        default="176MB", description="What DuckDB may use, as in 224MB; it spills to disk beyond."
     )
     lock_timeout: float = Field(default=600.0, description="Seconds to wait for another process that writes.")
 
@@ -51,6 +55,18 @@ class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as 
         """
         return self.published / self.snapshot.readlink() if self.snapshot.is_symlink() else None
 
+    def search(self, query: str, top_k: int = 10, **filters: Unpack[Filters]) -> list[Hit]:
+        """Give the best documents of the newest snapshot for a text; see `resources.searching`."""
+        return searching.search(self.snapshot, query, top_k, **filters)
+
+    def count(self, query: str = "", **filters: Unpack[Filters]) -> int:
+        """Count the documents of the newest snapshot that a text finds; a blank one finds all."""
+        return searching.count(self.snapshot, query, **filters)
+
+    def sources(self) -> list[Source]:
+        """Say which scopes the newest snapshot has."""
+        return searching.sources(self.snapshot)
+
     @contextmanager
     def locked(self, purpose: str) -> Iterator[None]:
         """Be the one writer; raise LockedError when another process does not let go in time."""
@@ -67,11 +83,28 @@ class Warehouse(ConfigurableResource):  # type: ignore[type-arg]  # dagster: as 
         Raises:
             ConfigurationError: the file was written by another version of Tributary; `replay` makes it anew.
         """
+        if not self.path.exists():
+            self._create()
+        with self._opened(self.path, is_generous=is_generous) as connection:
+            yield connection
+
+    def _create(self) -> None:
+        """Make the file under another name: one that died in the making is made anew, not opened."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name("new.tmp")
+        for leftover in temporary.parent.glob(f"{temporary.name}*"):
+            leftover.unlink()
+        with self._opened(temporary, is_generous=False) as connection:
+            connection.execute("CHECKPOINT")
+        temporary.replace(self.path)
+
+    @contextmanager
+    def _opened(self, path: Path, *, is_generous: bool) -> Iterator[duckdb.DuckDBPyConnection]:
         connection = duckdb.connect(config=self.settings(is_generous=is_generous))
         try:
             connection.execute("SET timezone = 'UTC'")
-            attach(connection, self.path, "tributary")
+            load_extension(connection)
+            attach(connection, path, "tributary")
             connection.execute("USE tributary")
             ensure(connection)
             yield connection

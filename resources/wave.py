@@ -12,7 +12,9 @@ from ingestion import schema
 from ingestion.errors import ConfigurationError
 from ingestion.model import Batch
 from resources.connector import Connector
+from resources.lent import lent
 from resources.mapping import mapped
+from resources.searchindex import index_wave
 from resources.sql import statement
 
 
@@ -41,10 +43,7 @@ def load_wave(
     connectors: Mapping[str, type[Connector]],
     attachments: Path,
 ) -> tuple[list[Loaded], int]:
-    """Load batches of different scopes, within the caller's transaction; say what each did, and the documents' bytes.
-
-    Leaves its input registered as `arrived`, `incoming`, `refused`, `verdicts` and `loaded`.
-    """
+    """Load batches of different scopes, in the caller's transaction; give what each did, and the documents' bytes."""
     counts: dict[str, tuple[int, ...]] = {}
     bytes_count = 0
     records = [pending for pending in wave if pending.batch.kind == "records" and pending.rows.num_rows]
@@ -55,10 +54,9 @@ def load_wave(
     if censuses:
         counts |= _load_censuses(connection, censuses)
     loaded = [Loaded(p.batch, *counts.get(p.batch.batch_id, ())) for p in wave]
-    connection.register(
-        "loaded", pa.Table.from_pylist([_loaded_row(one) for one in loaded], schema.arrow(schema.LOADED_BATCH))
-    )
-    connection.execute("INSERT INTO loaded_batches FROM loaded")
+    rows = pa.Table.from_pylist([_loaded_row(one) for one in loaded], schema.arrow(schema.LOADED_BATCH))
+    with lent(connection, loaded=rows):
+        connection.execute("INSERT INTO loaded_batches FROM loaded")
     return loaded, bytes_count
 
 
@@ -69,8 +67,8 @@ def _load_records(
     attachments: Path,
 ) -> tuple[dict[str, tuple[int, ...]], int]:
     arrived = pa.concat_tables(_arrived(number, pending) for number, pending in enumerate(wave))
-    connection.register("arrived", arrived)
-    connection.execute(statement("load_arrived"))
+    with lent(connection, arrived=arrived):
+        connection.execute(statement("load_arrived"))
     fresh: dict[int, list[int]] = {}
     for wave_number, row in connection.execute(
         "SELECT wave_number, position FROM fresh_records ORDER BY wave_number, position"
@@ -86,10 +84,10 @@ def _load_records(
         documents.append(table)
         refused += rejects
     incoming = pa.concat_tables(documents) if documents else schema.arrow(schema.DOCUMENT).empty_table()
-    connection.register("incoming", incoming)
-    connection.register("refused", pa.Table.from_pylist(refused, schema.arrow(schema.REJECT)))
-    connection.execute(statement("load_documents"))
-    counts = connection.execute(statement("load_counts")).fetchall()
+    with lent(connection, incoming=incoming, refused=pa.Table.from_pylist(refused, schema.arrow(schema.REJECT))):
+        connection.execute(statement("load_documents"))
+        counts = connection.execute(statement("load_counts")).fetchall()
+    index_wave(connection)
     return {row[0]: tuple(map(int, row[1:])) for row in counts}, incoming.nbytes
 
 
@@ -132,9 +130,10 @@ def _load_censuses(connection: duckdb.DuckDBPyConnection, wave: Sequence[Pending
         for pending in wave
         for row in pending.rows.to_pylist()
     ]
-    connection.register("verdicts", pa.Table.from_pylist(rows, schema.arrow(schema.VERDICT)))
-    connection.execute(statement("load_census"))
-    return {row[0]: tuple(map(int, row[1:])) for row in connection.execute(statement("load_census_counts")).fetchall()}
+    with lent(connection, verdicts=pa.Table.from_pylist(rows, schema.arrow(schema.VERDICT))):
+        connection.execute(statement("load_census"))
+        counts = connection.execute(statement("load_census_counts")).fetchall()
+    return {row[0]: tuple(map(int, row[1:])) for row in counts}
 
 
 def _loaded_row(loaded: Loaded) -> dict[str, Any]:

@@ -23,21 +23,27 @@ MACROS = {
     "`FROM changes_between(now() - INTERVAL 1 DAY, now())`.",
     "documents_as_of": "The documents as we held them at an instant: "
     "`FROM documents_as_of(TIMESTAMPTZ '2026-01-31 12:00:00+00')`.",
+    "search": "The documents that a text finds, the best first: `FROM search('battery recall', source := 'notes')`. "
+    "docs/how-to/search.md has its filters. Every parameter but the first is given by its name.",
+    "search_threads": "The conversations that a text finds, each with its best document and passage: those of the best "
+    "50 documents for each row asked for, with how many of these are in it.",
 }
 """What the table macros give; the columns are asked of them."""
 _RELATIONS = """
-    SELECT 'view' AS kind, view_name AS name, comment FROM duckdb_views() WHERE database_name = 'tributary'
+    SELECT 'view' AS kind, view_name AS name, comment FROM duckdb_views()
+    WHERE database_name = 'tributary' AND schema_name = 'main'
     UNION ALL
-    SELECT 'table', table_name, comment FROM duckdb_tables() WHERE database_name = 'tributary'
+    SELECT 'table', table_name, comment FROM duckdb_tables()
+    WHERE database_name = 'tributary' AND schema_name = 'main'
     ORDER BY kind DESC, name
 """
 _COLUMNS = """
     SELECT column_name, data_type, comment FROM duckdb_columns()
-    WHERE database_name = 'tributary' AND table_name = $1 ORDER BY column_index
+    WHERE database_name = 'tributary' AND schema_name = 'main' AND table_name = $1 ORDER BY column_index
 """
 _MACROS = """
     SELECT DISTINCT function_name, parameters FROM duckdb_functions()
-    WHERE database_name = 'tributary' AND function_type = 'table_macro' ORDER BY ALL
+    WHERE database_name = 'tributary' AND schema_name = 'main' AND function_type = 'table_macro' ORDER BY ALL
 """
 _TYPES = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ"}
 
@@ -54,9 +60,11 @@ def _sections(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
         yield f"## {title}\n"
         if wanted == "macro":
             for name, parameters in connection.execute(_MACROS).fetchall():
-                described = connection.execute(f"DESCRIBE FROM {name}({', '.join(['now()'] * len(parameters))})")
+                given = "'words'" if name.startswith("search") else ", ".join(["now()"] * len(parameters))
+                described = connection.execute(f"DESCRIBE FROM {name}({given})")
                 columns = ", ".join(f"`{row[0]}`" for row in described.fetchall())
-                yield f"### `{name}({', '.join(parameters)})`\n\n{fill(MACROS[name], 120)}\n"
+                yield f"### `{name}`\n\n{fill(MACROS[name], 120)}\n"
+                yield fill(f"Parameters: {', '.join(f'`{one}`' for one in parameters)}.", 120) + "\n"
                 yield fill(f"Columns: {columns}.", 120) + "\n"
         for kind, name, comment in relations:
             if kind == wanted:

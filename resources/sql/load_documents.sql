@@ -3,15 +3,22 @@
 
 -- What the joins need of them: each scan of an Arrow table has its price, whatever it reads.
 CREATE OR REPLACE TEMP TABLE incoming_keys AS
-SELECT doc_id, record_id, source, scope, content_hash, updated_at FROM incoming;
+SELECT
+    doc_id, record_id, source, scope, content_hash, updated_at, title, text_hash,
+    content IN ('', title) AS is_short -- then the text_hash does not tell one of them from the other
+FROM incoming;
 
 -- The current forms that this load touches: those of the same documents, and those of the same records.
 CREATE OR REPLACE TEMP TABLE touched AS
-SELECT v.doc_id, v.record_id, v.source, v.scope, v.content_hash, v.valid_from, v.updated_at, v.deleted_at
+SELECT
+    v.doc_id, v.record_id, v.source, v.scope, v.content_hash, v.valid_from, v.updated_at, v.deleted_at,
+    v.docid, v.title, v.text_hash
 FROM document_versions AS v
 WHERE v.valid_to IS NULL AND v.doc_id IN (SELECT doc_id FROM incoming_keys)
 UNION
-SELECT v.doc_id, v.record_id, v.source, v.scope, v.content_hash, v.valid_from, v.updated_at, v.deleted_at
+SELECT
+    v.doc_id, v.record_id, v.source, v.scope, v.content_hash, v.valid_from, v.updated_at, v.deleted_at,
+    v.docid, v.title, v.text_hash
 FROM document_versions AS v
 JOIN fresh_records AS r ON r.source = v.source AND r.scope = v.scope AND r.source_id = v.record_id
 WHERE r.is_known AND v.valid_to IS NULL;
@@ -23,7 +30,9 @@ SELECT
     i.doc_id,
     t.doc_id IS NOT NULL AS is_update,
     greatest(r.fetched_at, t.valid_from) AS valid_from,
-    r.batch_id
+    r.batch_id,
+    t.docid AS old_docid,
+    t.docid IS NULL OR t.title <> i.title OR t.text_hash <> i.text_hash OR i.is_short AS is_new_text
 FROM incoming_keys AS i
 JOIN fresh_records AS r ON r.source = i.source AND r.scope = i.scope AND r.source_id = i.record_id
 LEFT JOIN touched AS t ON t.doc_id = i.doc_id
@@ -46,8 +55,26 @@ SET valid_to = c.valid_from
 FROM changed AS c
 WHERE c.is_update AND v.valid_to IS NULL AND v.doc_id = c.doc_id;
 
+-- A new text has a new number in the index.
+CREATE OR REPLACE TEMP TABLE numbered AS
+SELECT
+    c.*,
+    CASE WHEN c.is_new_text
+        THEN (SELECT next_docid FROM fts.state) + row_number() OVER (PARTITION BY c.is_new_text ORDER BY c.doc_id) - 1
+        ELSE c.old_docid
+    END::INTEGER AS docid
+FROM changed AS c;
+
 INSERT INTO document_versions BY NAME
-SELECT i.*, c.valid_from, c.batch_id FROM incoming AS i JOIN changed AS c ON c.doc_id = i.doc_id;
+SELECT i.*, n.valid_from, n.batch_id, n.docid FROM incoming AS i JOIN numbered AS n ON n.doc_id = i.doc_id;
+
+CREATE OR REPLACE TEMP TABLE texts AS
+SELECT n.docid, i.title, i.content, i.text_hash
+FROM incoming AS i JOIN numbered AS n ON n.doc_id = i.doc_id
+WHERE n.is_new_text;
+
+CREATE OR REPLACE TEMP TABLE replaced AS
+SELECT old_docid AS docid FROM numbered WHERE is_new_text AND old_docid IS NOT NULL;
 
 -- A record that came again without one of its documents took it away; a record that was refused took nothing.
 CREATE OR REPLACE TEMP TABLE orphaned AS

@@ -2,7 +2,7 @@
 
 CREATE OR REPLACE VIEW documents_all AS
 SELECT
-    * EXCLUDE (valid_from, valid_to, deleted_at, deletion_reason, batch_id),
+    * EXCLUDE (valid_from, valid_to, deleted_at, deletion_reason, batch_id, docid, chunk_starts),
     deleted_at IS NOT NULL AS is_deleted,
     deleted_at, deletion_reason, valid_from AS changed_at
 FROM document_versions
@@ -17,6 +17,21 @@ CREATE OR REPLACE VIEW attachments AS
 SELECT d.doc_id, d.source, d.scope, d.is_deleted, a.name, a.media_type, a.url, a.size_bytes, a.sha256
 FROM documents_all AS d, unnest(d.attachments) AS u(a);
 COMMENT ON VIEW attachments IS 'Files that belong to documents; sha256 names the file under attachments/.';
+
+CREATE OR REPLACE VIEW chunks AS
+SELECT
+    doc_id, source, scope, doc_type, title, url, chunk, chunk_start, chunk_end,
+    substring(content, chunk_start + 1, chunk_end - chunk_start) AS text
+FROM (
+    SELECT
+        *,
+        unnest(chunk_starts) AS chunk_start,
+        unnest(chunk_starts[2:] || [length(content)]) AS chunk_end,
+        generate_subscripts(chunk_starts, 1) AS chunk
+    FROM document_versions
+    WHERE valid_to IS NULL AND deleted_at IS NULL
+);
+COMMENT ON VIEW chunks IS 'The passages of the live documents: one after the other they are the content.';
 
 CREATE OR REPLACE VIEW links AS
 SELECT d.doc_id, d.source, d.scope, l.relation, l.target
@@ -90,7 +105,7 @@ LEFT JOIN refused USING (source, scope);
 COMMENT ON VIEW sync_status IS 'One row per scope: cursor, caught up or not, and its counts beside the upstream''s.';
 
 CREATE OR REPLACE MACRO documents_as_of(instant) AS TABLE
-SELECT * EXCLUDE (valid_to, deleted_at, deletion_reason, batch_id)
+SELECT * EXCLUDE (valid_to, deleted_at, deletion_reason, batch_id, docid, chunk_starts)
 FROM document_versions
 WHERE
     valid_from <= instant

@@ -1,0 +1,54 @@
+COMMENT ON TABLE fts.postings IS
+'Which token stands where: tf counts what is in the title three times, dl is the length of the text so counted, positions are runs of the content (1, 2, ...) and of the title (-10000, -9999, ...).';
+COMMENT ON TABLE fts.terms IS 'The tokens.';
+COMMENT ON TABLE fts.words IS 'Every form that was ever seen, with its token: a query needs no stemmer.';
+COMMENT ON TABLE fts.lengths IS 'The texts of the index: their length in tokens, and the beginning of their text_hash.';
+COMMENT ON TABLE fts.twins IS 'The texts of the index that are, or were, the same as another.';
+COMMENT ON TABLE fts.dead IS 'Texts that were replaced since the last merge: their postings do not count.';
+COMMENT ON TABLE fts.state IS
+'One row: what the scores need, the next numbers, and how many postings the last merge left.';
+
+COMMENT ON COLUMN fts.postings.termid IS 'The token.';
+COMMENT ON COLUMN fts.postings.docid IS 'The text.';
+COMMENT ON COLUMN fts.postings.tf IS 'How often the token stands in the text, in its title three times as often.';
+COMMENT ON COLUMN fts.postings.title_tf IS 'How often it stands in the title.';
+COMMENT ON COLUMN fts.postings.dl IS 'The length of the text, so counted.';
+COMMENT ON COLUMN fts.postings.positions IS 'Where: runs of the content (1, 2, ...) and of the title (-10000, -9999, ...).';
+COMMENT ON COLUMN fts.terms.termid IS 'The number of the token.';
+COMMENT ON COLUMN fts.terms.term IS 'The token.';
+COMMENT ON COLUMN fts.words.word IS 'A form that was seen.';
+COMMENT ON COLUMN fts.words.termid IS 'Its token.';
+COMMENT ON COLUMN fts.lengths.docid IS 'The text.';
+COMMENT ON COLUMN fts.lengths.dl IS 'Its length in tokens, those of its title counted three times.';
+COMMENT ON COLUMN fts.lengths.text_key IS 'The first 64 bits of its text_hash.';
+COMMENT ON COLUMN fts.twins.docid IS 'The text.';
+COMMENT ON COLUMN fts.twins.text_key IS 'The first 64 bits of its text_hash.';
+COMMENT ON COLUMN fts.dead.docid IS 'The text that was replaced.';
+COMMENT ON COLUMN fts.state.tokenizer_version IS 'How texts were cut.';
+COMMENT ON COLUMN fts.state.next_docid IS 'The number of the next text.';
+COMMENT ON COLUMN fts.state.next_termid IS 'The number of the next token.';
+COMMENT ON COLUMN fts.state.docs_count IS 'Texts that are indexed.';
+COMMENT ON COLUMN fts.state.total_len IS 'Their length in tokens, all together.';
+COMMENT ON COLUMN fts.state.merged_count IS 'How many postings the last merge left.';
+COMMENT ON COLUMN fts.state.runs_count IS 'How many pieces were indexed since, each sorted in itself.';
+
+COMMENT ON TABLE fts_main_documents.fields IS 'The fields of the stock index.';
+COMMENT ON COLUMN fts_main_documents.fields.fieldid IS '0 for the title, 1 for the content.';
+COMMENT ON COLUMN fts_main_documents.fields.field IS 'Its name.';
+COMMENT ON TABLE fts_main_documents.stopwords IS 'The words that the stock index leaves out: none.';
+COMMENT ON COLUMN fts_main_documents.stopwords.sw IS 'A word.';
+COMMENT ON VIEW fts_main_documents.docs IS 'The texts, as match_bm25 wants them.';
+COMMENT ON COLUMN fts_main_documents.docs.docid IS 'The text.';
+COMMENT ON COLUMN fts_main_documents.docs.name IS 'Its document.';
+COMMENT ON COLUMN fts_main_documents.docs.len IS 'Its length in tokens.';
+COMMENT ON VIEW fts_main_documents.dict IS 'The tokens, as match_bm25 wants them.';
+COMMENT ON COLUMN fts_main_documents.dict.termid IS 'The number of the token.';
+COMMENT ON COLUMN fts_main_documents.dict.term IS 'The token.';
+COMMENT ON COLUMN fts_main_documents.dict.df IS 'In how many texts it stands.';
+COMMENT ON VIEW fts_main_documents.stats IS 'What match_bm25 needs to know of all texts.';
+COMMENT ON COLUMN fts_main_documents.stats.num_docs IS 'How many texts.';
+COMMENT ON COLUMN fts_main_documents.stats.avgdl IS 'Their mean length in tokens.';
+COMMENT ON VIEW fts_main_documents.terms IS 'Each token of each text, as match_bm25 wants them.';
+COMMENT ON COLUMN fts_main_documents.terms.docid IS 'The text.';
+COMMENT ON COLUMN fts_main_documents.terms.fieldid IS '0 in the title, 1 in the content.';
+COMMENT ON COLUMN fts_main_documents.terms.termid IS 'The token.';
