@@ -15,13 +15,16 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 
 CHECKS := check-format check-lint check-types check-imports check-dependencies check-definitions
 
-.PHONY: help sync dev test test-real check $(CHECKS) bench docs lock clean
+.PHONY: help sync search dev test test-real check $(CHECKS) bench docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 sync: $(INSTALLED) ## fetch every source of sources.yaml, load, index and publish, once
 	@$(BIN)/python -m assets sync
+
+search: $(INSTALLED) ## search what is published: make search q="words"
+	@$(BIN)/python -m assets search -- "$$q"
 
 dev: $(INSTALLED) ## Dagster with its web page on http://127.0.0.1:3000 (no login: loopback only); stop with Ctrl-C
 	@PYTHONWARNINGS=$(NO_DG_ADVICE) $(BIN)/dagster dev --host 127.0.0.1 --port 3000

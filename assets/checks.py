@@ -25,6 +25,12 @@ _SPECS = (
         blocking=True,
         description="One current form per document, one row per record.",
     ),
+    dg.AssetCheckSpec(
+        "search_index",
+        asset=documents.KEY,
+        blocking=True,
+        description="The search index adds up to the documents.",
+    ),
     dg.AssetCheckSpec("batches_loaded", asset=documents.KEY, description="Every batch of the raw log is loaded."),
     dg.AssetCheckSpec("census_brake", asset=documents.KEY, description="No census is held back, waiting for approval."),
     dg.AssetCheckSpec(
@@ -47,6 +53,11 @@ def checks(sources: list[SourceConfig]) -> dg.AssetChecksDefinition:
         warehouse: Warehouse = context.resources.warehouse
         with warehouse.locked("checking"), warehouse.connect() as connection:
             yield _none("unique_keys", _rows(connection, "check_unique_keys"), "{0} {1} has {2} rows")
+            yield _none(
+                "search_index",
+                _rows(connection, "check_search_index"),
+                "the index has {2} {0}, not {1}; replay makes it anew",
+            )
             yield _none(
                 "batches_loaded", _pending(connection, context.resources.raw_log), "{0} {1} has {2} batches pending"
             )

@@ -1,4 +1,4 @@
-"""The command line: `python -m assets sync | status | replay | check`.
+"""The command line: `python -m assets sync | status | search | replay | check`.
 
 Exit codes: 0 everything asked for was done, 1 some scope failed or nothing could be published, 2 bad configuration.
 """
@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 from dotenv import load_dotenv
@@ -36,6 +36,7 @@ _out = Console(width=_WIDTH, soft_wrap=True)
 _err = Console(stderr=True, soft_wrap=True)
 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+_Several = Annotated[list[str] | None, typer.Option(help="Only these; may be given several times.")]
 _Chosen = Annotated[
     list[str] | None,
     typer.Argument(metavar="[SOURCE[:SCOPE]]...", help="Only these; without any, all of sources.yaml."),
@@ -94,6 +95,42 @@ def status(*, as_json: _Json = False) -> None:
             )
         else:
             _out.print(tables.statuses(statuses))
+
+
+@app.command()
+def search(  # noqa: PLR0913 -- each is an option of the command line
+    query: Annotated[str, typer.Argument(help='Words, "a phrase", a prefix*, -excluded; any text is legal.')],
+    *,
+    top_k: Annotated[int, typer.Option(min=1, help="How many.")] = 10,
+    source: _Several = None,
+    scope: _Several = None,
+    doc_type: _Several = None,
+    author: _Several = None,
+    assignee: _Several = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag or its beginning, such as status:open.")] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Changed at this instant or later (UTC unless it names a zone).")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Changed at this instant or before.")] = None,
+    status: Annotated[Literal["live", "tombstoned", "any"], typer.Option(help="Which documents.")] = "live",
+    title_only: Annotated[bool, typer.Option("--title-only", help="Look at titles alone.")] = False,
+    match_all: Annotated[bool, typer.Option("--all", help="Every word has to be there, not one of them.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Search the published snapshot."""
+    given: dict[str, Any] = {
+        "source": source, "scope": scope, "doc_type": doc_type, "author": author, "assignee": assignee,
+        "tag_prefix": tag, "since": since, "until": until,
+    }  # fmt: skip
+    filters = {name: value for name, value in given.items() if value}
+    with _exit_codes():
+        found = warehouse(load_config()).search(
+            query, top_k, status=status, title_only=title_only, match_all=match_all, **filters
+        )
+        if as_json:
+            typer.echo(json.dumps({"hits": [asdict(hit) for hit in found]}, default=str))
+        else:
+            _out.print(tables.hits(found) if found else "nothing found")
 
 
 @app.command()

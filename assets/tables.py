@@ -10,6 +10,7 @@ from rich.table import Table
 from assets.status import ScopeStatus
 from assets.syncing import ScopeReport, SyncReport
 from resources.fetch import Fetched
+from resources.searching import Hit
 
 _LONGEST_CURSOR = 16
 
@@ -18,6 +19,19 @@ def _table() -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("source", "scope"):
         table.add_column(column, overflow="fold")
+    return table
+
+
+def hits(found: Sequence[Hit]) -> Table:
+    """Give one row per document that was found."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("document", overflow="fold")
+    for hit in found:
+        more = f" [dim](and {hit.duplicates_count} with the same text)[/]" if hit.duplicates_count else ""
+        gone = " [red](gone upstream)[/]" if hit.is_deleted else ""
+        where = f"[dim]{escape(hit.url)}[/]"
+        table.add_row(f"{hit.score:.2f}", f"[bold]{escape(hit.title)}[/]{gone}{more}\n{where}\n{escape(hit.snippet)}\n")
     return table
 
 

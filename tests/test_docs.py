@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 OPERATION = (DOCS / "how-to/operate.md").read_text(encoding="utf-8")
-LAWS = 8
+LAWS = 9
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`([^`\n]+)`")
 _TARGET = re.compile(r"(?:^|[$;&] )make ([a-z][a-z-]*)", re.MULTILINE)
@@ -175,9 +175,10 @@ def test_every_table_view_and_macro_is_on_its_page(tmp_path: Path) -> None:
     found = text_of(DOCS / "reference/tables.md")
     with Warehouse(data=str(tmp_path)).connect() as connection:
         names = connection.execute("""
-            SELECT view_name FROM duckdb_views() WHERE database_name = 'tributary' UNION ALL
-            SELECT table_name FROM duckdb_tables() WHERE database_name = 'tributary' UNION ALL
-            SELECT function_name FROM duckdb_functions() WHERE database_name = 'tributary'
+            SELECT view_name FROM duckdb_views() WHERE database_name = 'tributary' AND schema_name = 'main' UNION ALL
+            SELECT table_name FROM duckdb_tables() WHERE database_name = 'tributary' AND schema_name = 'main' UNION ALL
+            SELECT function_name FROM duckdb_functions()
+            WHERE database_name = 'tributary' AND schema_name = 'main'
         """).fetchall()
     assert [name for (name,) in names if not re.search(rf"^### `{name}\b", found, re.MULTILINE)] == []
 

@@ -175,6 +175,7 @@ def checks(result: RunResult) -> dict[str, str | None]:
     ]
     assert {one.check_name for one in data} == {
         "unique_keys",
+        "search_index",
         "batches_loaded",
         "census_brake",
         "reject_share",
