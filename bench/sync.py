@@ -182,15 +182,16 @@ def other(name: str, parent: Path) -> Program:
     )
 
 
-def environment() -> Path:
-    """Give the interpreter that has the others' libraries; the environment is made when it is not there yet."""
+def environment(*more: str) -> Path:
+    """Give the interpreter that has the others' libraries, and `more`; what is not there yet is installed."""
+    wanted = [*peers.REQUIREMENTS, *more]
     python = _ENVIRONMENT / "bin" / "python"
     installed = _ENVIRONMENT / "installed.json"
-    if not installed.exists() or json.loads(installed.read_text()) != list(peers.REQUIREMENTS):
+    if not installed.exists() or not set(wanted) <= set(json.loads(installed.read_text())):
         subprocess.run([sys.executable, "-m", "venv", str(_ENVIRONMENT)], check=True)  # noqa: S603 -- our own command
         quiet = ["--quiet", "--disable-pip-version-check"]
-        subprocess.run([str(python), "-m", "pip", "install", *quiet, *peers.REQUIREMENTS], check=True)  # noqa: S603 -- as above
-        installed.write_text(json.dumps(peers.REQUIREMENTS))
+        subprocess.run([str(python), "-m", "pip", "install", *quiet, *wanted], check=True)  # noqa: S603 -- as above
+        installed.write_text(json.dumps(wanted))
     return python
 
 
