@@ -68,6 +68,7 @@ PROGRAMS: dict[str, Callable[[str, Path], None]] = {
     "dlt-nested": dlt_nested,
     "dlt-flat": dlt_flat,
     "sqlite-json": sqlite_peers.json_columns,
+    "sqlite-searched": sqlite_peers.searched,
     "sqlite-extracted": sqlite_peers.extracted,
     "sqlite-same-work": sqlite_peers.same_work,
 }

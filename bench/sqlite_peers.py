@@ -1,4 +1,4 @@
-"""What sqlite-utils does with the issues: as fast as it can, as github-to-sqlite does it, and all that we do."""
+"""What sqlite-utils does with the issues: as fast as it can, with an index, as github-to-sqlite does, and as we do."""
 
 import json
 import re
@@ -19,13 +19,18 @@ def json_columns(api: str, folder: Path) -> None:
     _sqlite(api, folder, lambda _database, issues: issues)
 
 
+def searched(api: str, folder: Path) -> None:
+    """Upsert as `json_columns` does, with a full-text index (FTS5, stemmed) that triggers keep."""
+    _sqlite(api, folder, lambda _database, issues: issues, ("title", "body"))
+
+
 def extracted(api: str, folder: Path) -> None:
     """Upsert each page as github-to-sqlite shapes it: no addresses, users and milestones in tables, labels beside."""
     _sqlite(api, folder, _extract)
 
 
 def same_work(api: str, folder: Path) -> None:
-    """Do all that we do: a log of what came, what of it changed, documents, their versions, what they link to."""
+    """Do all that we do: a log of what came, what changed, documents and an index of them, versions, links."""
 
     def prepare(database: Any, issues: list[Any]) -> list[Any]:  # noqa: ANN401 -- as below
         now = datetime.now(UTC).isoformat()
@@ -45,7 +50,7 @@ def same_work(api: str, folder: Path) -> None:
             database["links"].insert_all(links, pk=("id", "target"), ignore=True)
         return documents
 
-    _sqlite(api, folder, prepare)
+    _sqlite(api, folder, prepare, ("title", "content"))
 
 
 def _known(database: Any, names: list[str]) -> dict[str, str]:  # noqa: ANN401 -- as below
@@ -76,7 +81,9 @@ def _links(one: dict[str, Any]) -> Iterator[dict[str, str]]:
     yield from ({"id": one["id"], "relation": "mentions", "target": target} for target in targets)
 
 
-def _sqlite(api: str, folder: Path, prepare: Callable[[Any, list[Any]], list[Any]]) -> None:
+def _sqlite(
+    api: str, folder: Path, prepare: Callable[[Any, list[Any]], list[Any]], indexed: tuple[str, ...] = ()
+) -> None:
     sqlite_utils, httpx = imports()
     database = sqlite_utils.Database(folder / "issues.db")
     table = database["issues"]
@@ -85,6 +92,8 @@ def _sqlite(api: str, folder: Path, prepare: Callable[[Any, list[Any]], list[Any
         response = client.get(LISTING, params={**QUERY, **({"since": since} if since else {})})
         while True:
             table.upsert_all(prepare(database, response.raise_for_status().json()), pk="id", alter=True)
+            if indexed and table.detect_fts() is None:
+                table.enable_fts(indexed, tokenize="porter", create_triggers=True)
             if "next" not in response.links:
                 break
             response = client.get(response.links["next"]["url"])
