@@ -23,7 +23,7 @@ _MERGE_RUNS = 32
 _MERGE_ROWS = 200_000
 _MERGE_SHARE = 0.1
 _REFILL_DOCUMENTS = 2_000
-_PIECE_CHARACTERS = 4_000_000
+_PIECE_BYTES = 2_500_000
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def index_wave(connection: duckdb.DuckDBPyConnection) -> None:
 
     Piece by piece: cut into words, a text takes ten times its size.
     """
-    pieces = connection.execute(statement("search/pieces"), [_PIECE_CHARACTERS]).fetchall()
+    pieces = connection.execute(statement("search/pieces"), [_PIECE_BYTES]).fetchall()
     for first, last in pieces:
         _index(connection, connection.execute(statement("search/piece"), [first, last]).to_arrow_table())
     if pieces:

@@ -25,7 +25,7 @@ from tests.support import Site
 
 SIZES = {
     "resources.load._TRANSACTION_RECORDS": 150,
-    "resources.searchindex._PIECE_CHARACTERS": 3_000,
+    "resources.searchindex._PIECE_BYTES": 3_000,
     "resources.searchindex._REFILL_DOCUMENTS": 120,
     "resources.searchindex._MERGE_ROWS": 1_000,
 }

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from select import select
 from tempfile import TemporaryDirectory
@@ -425,7 +426,16 @@ def attempt(store: Store) -> None:
 
 
 def attempt_as_nobody(store: Store) -> None:
-    """Sync as somebody whom permissions bind, once all is imported: the interpreter may lie where only root reads."""
+    """Sync as somebody whom permissions bind, once all is imported: the interpreter may lie where only root reads.
+
+    What DuckDB loads later, each time that it opens the warehouse, is copied to where everybody may.
+    """
+    public = store.data.parent / "extension"
+    spec = find_spec("duckdb_extension_fts")
+    assert spec is not None
+    for location in spec.submodule_search_locations or ():
+        shutil.copytree(location, public / spec.name, dirs_exist_ok=True)
+    sys.path.insert(0, str(public))
     with TemporaryDirectory() as folder:
         other = Store(Path(folder, "tree"), Path(folder, "data"))
         change(other.tree, random.Random(0), 50)  # noqa: S311 -- a test that can be repeated
